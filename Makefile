@@ -1,0 +1,74 @@
+# Everything that a person or CI runs. Each target does its own set-up; `make help` lists them.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+# Where to look for a Python >= 3.11, in this order; `make setup PYTHON=/path/to/python` names one.
+PYTHON ?= python3.13 python3.12 python3.11 python3
+# Test processes: one per core, at most four, since each holds its own copy of JAX.
+WORKERS ?= auto
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PYTEST := $(BIN)/python -m pytest --numprocesses=$(WORKERS) --maxprocesses=4 --dist=worksteal
+
+# pyright runs on the Node.js that constraints.txt pins and asks no server for a newer version.
+export PYRIGHT_PYTHON_GLOBAL_NODE := 0
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
+.PHONY: help setup demo test test-slow check bench docs clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+setup: $(STAMP)  ## make .venv with every extra, at the versions of constraints.txt
+
+# Does the candidate run, is it new enough, and can it make environments? Launchers that exist and fail are passed over.
+PROBE := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
+
+$(STAMP): pyproject.toml constraints.txt
+	@if ! { $(BIN)/python -c '$(PROBE)' && $(BIN)/python -m pip --version; } >/dev/null 2>&1; then \
+	    found=; \
+	    for candidate in $(PYTHON); do \
+	        if "$$candidate" -c '$(PROBE)' >/dev/null 2>&1; then found=$$candidate; break; fi; \
+	    done; \
+	    if [ -z "$$found" ]; then \
+	        echo "No usable Python was found among: $(PYTHON)." >&2; \
+	        echo "  Expected: Python 3.11 or later with its venv and ensurepip modules." >&2; \
+	        echo "  What to do: install one (some systems ship venv apart, as python3-venv), or name it: make setup PYTHON=/path/to/python" >&2; \
+	        exit 1; \
+	    fi; \
+	    echo "Making $(VENV) with $$("$$found" --version)"; \
+	    "$$found" -m venv --clear $(VENV); \
+	fi
+	@echo "Installing mescal and every extra into $(VENV) (a minute or two)"
+	@$(PIP_INSTALL) hatchling editables
+	@$(PIP_INSTALL) --no-build-isolation --editable '.[all]'
+	@touch $@
+
+demo: $(STAMP)  ## run the demonstration; leaves its results in runs/demo
+	$(BIN)/python -m mescal.demo
+
+test: check  ## run the checks, then the fast tests (what CI runs)
+	$(PYTEST)
+
+test-slow: $(STAMP)  ## run the slow tests alone
+	$(PYTEST) -m slow
+
+check: $(STAMP)  ## lint, formatting and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+bench: $(STAMP)  ## run the benchmarks and store their numbers
+	$(BIN)/python -m benchmarks
+
+docs: $(STAMP)  ## build the documentation into docs/_build/html; a warning is an error
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -d docs/_build/doctrees -b html docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
+clean:  ## remove caches and build products; .venv and runs/ stay
+	rm -rf build dist docs/_build .pytest_cache .ruff_cache .hypothesis
+	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,64 @@
+"""How the documentation is built: Sphinx, pages and docstrings in Markdown (MyST), the Furo theme.
+
+Docstrings are Markdown, while autodoc hands them on as reStructuredText, where |x|, x* and lam_ are markup. So each
+docstring is wrapped in a directive that lets MyST parse it. What a module exports is documented by itself.
+"""
+
+from importlib import metadata
+
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from docutils.utils import new_document
+from myst_parser.parsers.sphinx_ import MystParser
+
+project = "mescal"
+author = "The mescal developers"
+copyright = author
+release = version = metadata.version("mescal")
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx.ext.viewcode"]
+myst_enable_extensions = ["dollarmath", "amsmath"]
+myst_dmath_double_inline = True
+myst_heading_anchors = 3
+exclude_patterns = ["_build"]
+suppress_warnings = ["myst.header"]  # a heading inside a docstring does not start at the first level
+
+html_theme = "furo"
+html_title = f"mescal {release}"
+
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
+autodoc_default_options = {"members": True, "imported-members": True}
+
+
+class MarkdownDocstring(Directive):
+    """Parse the content as MyST Markdown and put the result where the directive stands."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        parent = self.state.document
+        document = new_document(parent["source"], parent.settings)
+        document.reporter = parent.reporter
+        MystParser().parse("\n".join(self.content), document)
+        return document.children
+
+
+def wrap_docstring(app, what, name, obj, options, lines: list[str]) -> None:
+    """Turn the lines of one docstring into the content of a `markdown-docstring` directive."""
+    if any(lines):
+        lines[:] = [".. markdown-docstring::", "", *("   " + line for line in lines), ""]
+
+
+def skip_foreign(app, what, name, obj, skip, options) -> bool | None:
+    """Leave out what a module merely imports from elsewhere; None leaves the decision to autodoc."""
+    module = app.env.temp_data.get("autodoc:module") or "mescal"
+    home = getattr(obj, "__module__", None) or module
+    return True if what == "module" and not f"{home}.".startswith(f"{module}.") else None
+
+
+def setup(app) -> None:
+    """Register the directive and the hooks."""
+    app.add_directive("markdown-docstring", MarkdownDocstring)
+    app.connect("autodoc-process-docstring", wrap_docstring)
+    app.connect("autodoc-skip-member", skip_foreign)

@@ -1,0 +1,64 @@
+"""Shared pieces of the tests: small problems, keys, and where the real data are."""
+
+import os
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import mescal
+from mescal import E
+from mescal.oracle import Lagrangian, surrogate
+from mescal.problem import equality_form
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder of the real data; tests that need it say so when it is not there."""
+    folder = os.environ.get("MESCAL_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("MESCAL_DATA does not point at the real data sets")
+    return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def key() -> jax.Array:
+    return jax.random.key(20240517, impl="threefry2x32")
+
+
+def sigmoid_problem(rng: np.random.Generator, rows: int = 300, d: int = 4, domain=None) -> mescal.Problem:
+    """A Neyman-Pearson problem on Gaussian classes."""
+    positives = rng.normal(size=(rows, d)).astype(np.float32) + 0.5
+    negatives = rng.normal(size=(rows - 60, d)).astype(np.float32) - 0.5
+
+    def score(w, a):
+        return jax.nn.sigmoid(a @ w)
+
+    return mescal.Problem(
+        E(lambda w, a: 1 - score(w, a), over=positives), {"rate": E(score, over=negatives) <= 0.3}, domain
+    )
+
+
+def lagrangian(problem, x, multipliers, penalty, rule="ustat", micro=1024, dtype=np.float32) -> Lagrangian:
+    """The augmented Lagrangian of a problem at given multipliers, unscaled."""
+    program, _ = problem.bind(np.asarray(x, dtype))
+    form = equality_form(program, problem.domain)
+    return Lagrangian(
+        form,
+        problem.device_data(dtype),
+        jax.numpy.asarray(multipliers, dtype),
+        jax.numpy.asarray(penalty, dtype),
+        surrogate(rule),
+        micro,
+    )
+
+
+@pytest.fixture(scope="session")
+def make_lagrangian():
+    return lagrangian
+
+
+@pytest.fixture(scope="session")
+def make_sigmoid_problem():
+    return sigmoid_problem
