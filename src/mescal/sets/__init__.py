@@ -1,0 +1,16 @@
+"""Closed convex sets X, one per file: projection onto X, onto its tangent cones and onto their linear parts.
+
+To add a set, add a file with one subclass of `ConvexSet`; its `examples` take it through the conformance suite.
+"""
+
+from .affine import Affine as Affine
+from .ball import Ball as Ball
+from .base import ConvexSet as ConvexSet
+from .box import Box as Box
+from .cone import TangentCone as TangentCone
+from .half_space import HalfSpace as HalfSpace
+from .non_negative import NonNegative as NonNegative
+from .product import Product as Product
+from .projected import Projected as Projected
+from .reals import Reals as Reals
+from .simplex import Simplex as Simplex

@@ -1,0 +1,101 @@
+"""A tangent cone by its inequalities: {d : d_i >= 0, d_j <= 0, E d = 0, A d <= 0}, for the judge."""
+
+import dataclasses
+from collections.abc import Iterable
+
+import numpy as np
+import scipy.linalg
+import scipy.optimize
+from jaxtyping import Bool, Float
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TangentCone:
+    """T_X(x) over the flattened x (the order of `jax.flatten_util.ravel_pytree`), in float64 on the host.
+
+    **Arguments:**
+
+    - `lower`: coordinates with d_i >= 0.
+    - `upper`: coordinates with d_i <= 0; one in both is fixed, d_i = 0.
+    - `equalities`: orthonormal rows of E, E d = 0.
+    - `inequalities`: unit rows of A, A d <= 0: the outer normals of the other active boundaries.
+    - `curvature`: of each of these boundaries at x: 1/R for a ball, 0 where flat.
+    - `support`: the coordinates that each boundary bends in, by default all; a `Product` needs it, where the ball
+        of one block does not bend in the others.
+    """
+
+    lower: Bool[np.ndarray, " n"]
+    upper: Bool[np.ndarray, " n"]
+    equalities: Float[np.ndarray, "p n"]
+    inequalities: Float[np.ndarray, "q n"]
+    curvature: Float[np.ndarray, " q"]
+    support: Bool[np.ndarray, "q n"] = None  # pyright: ignore[reportAssignmentType]
+
+    def __post_init__(self):
+        if self.support is None:
+            object.__setattr__(self, "support", np.ones(self.inequalities.shape, bool))
+
+    @classmethod
+    def whole(cls, size: int) -> "TangentCone":
+        """All of space, in `size` dimensions."""
+        nowhere, rows = np.zeros(size, bool), np.zeros((0, size))
+        return cls(nowhere, nowhere, rows, rows, np.zeros(0))
+
+    @classmethod
+    def join(cls, cones: Iterable["TangentCone"]) -> "TangentCone":
+        """The product of the cones, in the order given."""
+        cones = tuple(cones)
+        if not cones:
+            return cls.whole(0)
+        return cls(
+            np.concatenate([cone.lower for cone in cones]),
+            np.concatenate([cone.upper for cone in cones]),
+            _block_diagonal(cone.equalities for cone in cones),
+            _block_diagonal(cone.inequalities for cone in cones),
+            np.concatenate([cone.curvature for cone in cones]),
+            _block_diagonal(cone.support for cone in cones) > 0,
+        )
+
+    @property
+    def size(self) -> int:
+        """The dimension of the space."""
+        return self.lower.size
+
+    def bending(self, multipliers: Float[np.ndarray, " q"]) -> Float[np.ndarray, " n"]:
+        """The diagonal D that curved boundaries add to the Hessian, sum_k multiplier_k curvature_k |d|^2 = d'D d.
+
+        **Arguments:**
+
+        - `multipliers`: one for each row of `inequalities`, >= 0, with -gradient = A' multipliers + the rest.
+        """
+        return (multipliers * self.curvature) @ self.support
+
+    def contains(self, d: Float[np.ndarray, " n"], tolerance: float = 0.0) -> bool:
+        """Whether `d` breaks no inequality and no equality by more than `tolerance`."""
+        broken = (-d[self.lower], d[self.upper], np.abs(self.equalities @ d), self.inequalities @ d)
+        return all(np.all(part <= tolerance) for part in broken)
+
+    def project(self, v: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+        """The nearest direction of the cone, v - G'y with y = argmin_{y >= 0} |v - G'y| in the null space of E."""
+        one_sided = np.concatenate(
+            [-np.eye(self.size)[self.lower & ~self.upper], np.eye(self.size)[self.upper & ~self.lower]]
+        )
+        basis = _null_space(np.concatenate([self.equalities, np.eye(self.size)[self.lower & self.upper]]))
+        rows = np.concatenate([one_sided, self.inequalities]) @ basis
+        w = basis.T @ v
+        return basis @ (w - rows.T @ scipy.optimize.nnls(rows.T, w)[0]) if rows.size else basis @ w
+
+    def project_lineality(self, v: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+        """The nearest direction of the largest linear subspace of the cone, where every inequality is an equality."""
+        bounds = np.eye(self.size)[self.lower | self.upper]
+        basis = _null_space(np.concatenate([bounds, self.equalities, self.inequalities]))
+        return basis @ (basis.T @ v)
+
+
+def _block_diagonal(blocks: Iterable[np.ndarray]) -> np.ndarray:
+    return np.asarray(scipy.linalg.block_diag(*blocks))
+
+
+def _null_space(rows: np.ndarray) -> np.ndarray:
+    """An orthonormal basis, in columns, of the directions that all rows annihilate."""
+    return scipy.linalg.null_space(rows) if rows.shape[0] else np.eye(rows.shape[1])
