@@ -1,0 +1,194 @@
+"""Expectations and their algebra: E(fn, over=data), sums, scalar multiples, comparisons.
+
+An `Expectation` is  constant + sum_k a_k E[fn_k(x, sample of source_k)],  closed under +, - and scalar *;
+a comparison with a number, an array or another expectation makes a `Constraint`.
+"""
+
+import numbers
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import jax
+import numpy as np
+from jax.core import Tracer
+
+from ..errors import InputError, InputTypeError
+from .source import Source, as_source
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """One summand: `coefficient * E[fn(x, sample)]`, or `coefficient * fn(x)` where `source` is None."""
+
+    coefficient: float
+    fn: Callable
+    source: Source | None
+
+
+class Expectation:
+    """A linear combination of expectations; made by `E`, combined by arithmetic, compared into constraints.
+
+    `==` makes a constraint, so expressions hash by identity.
+    """
+
+    __array_ufunc__ = None  # numpy scalars and arrays on the left defer to the methods below
+    __slots__ = ("constant", "terms")
+
+    def __init__(self, terms: tuple[Term, ...], constant: Any = 0.0):
+        self.terms = terms
+        self.constant = np.asarray(constant, dtype=np.float64)
+
+    __hash__ = object.__hash__
+
+    def __add__(self, other: Any) -> "Expectation":
+        if isinstance(other, Expectation):
+            return Expectation(self.terms + other.terms, _sum_constants(self.constant, other.constant))
+        constant = _constant(other)
+        return NotImplemented if constant is None else Expectation(self.terms, _sum_constants(self.constant, constant))
+
+    __radd__ = __add__
+
+    def __neg__(self) -> "Expectation":
+        return self * -1.0
+
+    def __pos__(self) -> "Expectation":
+        return self
+
+    def __sub__(self, other: Any) -> "Expectation":
+        if isinstance(other, Expectation):
+            return self + -other
+        constant = _constant(other)
+        return NotImplemented if constant is None else self + -constant
+
+    def __rsub__(self, other: Any) -> "Expectation":
+        return -self + other
+
+    def __mul__(self, factor: Any) -> "Expectation":
+        if isinstance(factor, Expectation):
+            raise InputTypeError(
+                "a product of two expectations",
+                "sums, differences and scalar multiples: E[a] * E[b] is not an expectation of one sample",
+                "make each a constraint of its own, or introduce a variable for one factor",
+            )
+        scalar = _scalar(factor)
+        if scalar is None:
+            return NotImplemented
+        terms = tuple(Term(scalar * t.coefficient, t.fn, t.source) for t in self.terms)
+        return Expectation(terms, scalar * self.constant)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: Any) -> "Expectation":
+        scalar = _scalar(divisor)
+        if scalar is None:
+            return NotImplemented
+        if scalar == 0:
+            raise InputError("an expectation divided by zero", "a divisor other than zero", "check the divisor")
+        return self * (1.0 / scalar)
+
+    def __le__(self, other: Any):
+        return _compare(self, other, "<=")
+
+    def __ge__(self, other: Any):
+        return _compare(self, other, ">=")
+
+    def __eq__(self, other: Any):
+        return _compare(self, other, "==")
+
+    def __ne__(self, other: Any):
+        raise InputTypeError("a comparison with !=", "<=, >= or ==", "state the constraint with one of these")
+
+    def __lt__(self, other: Any):
+        raise InputTypeError("a strict comparison", "<=, >= or ==", "write <= or >=: closed sets have minimisers")
+
+    __gt__ = __lt__
+
+    def __repr__(self) -> str:
+        parts = [
+            f"{t.coefficient:g} * E({_name(t.fn)}{'' if t.source is None else f', {t.source}'})" for t in self.terms
+        ]
+        if self.constant.any() or not parts:
+            parts.append(np.array2string(self.constant, precision=6))
+        return " + ".join(parts)
+
+
+def E(fn: Callable, over: Any = None, weights: Any = None) -> Expectation:
+    """The expectation of `fn(x, sample)` over a population or a stream.
+
+    **Arguments:**
+
+    - `fn`: a function of the parameters and ONE sample; a scalar for objectives, scalar or array for constraints.
+    - `over`: a pytree of arrays with one leading axis (a finite population), or a `Sampler`. Without it the term is
+      deterministic, `fn(x)`: no samples, no noise.
+    - `weights`: one weight per row of a population; default: all rows count alike.
+
+    **Returns:** an `Expectation`: supports `+`, `-`, scalar `*` and `/`, and `<=`, `>=`, `==`.
+    """
+    if not callable(fn):
+        raise InputTypeError(
+            f"E got {type(fn).__name__} {str(fn)[:40]!r} as its function",
+            "a function of (parameters, one sample)",
+            "write E(lambda x, row: ..., over=data); plain numbers can be added without E",
+        )
+    if over is None:
+        if weights is not None:
+            raise InputError("weights without data", "weights only together with over=", "pass over=data as well")
+        return Expectation((Term(1.0, fn, None),))
+    return Expectation((Term(1.0, fn, as_source(over, weights)),))
+
+
+def _compare(left: Expectation, right: Any, sign: Literal["<=", ">=", "=="]):
+    from .constraint import Constraint
+
+    difference = left - right
+    if difference is NotImplemented:
+        return NotImplemented
+    return Constraint(-difference, "<=") if sign == ">=" else Constraint(difference, sign)
+
+
+def _constant(value: Any) -> np.ndarray | None:
+    if isinstance(value, Tracer):
+        raise InputTypeError(
+            "a traced JAX value in an expectation",
+            "concrete numbers",
+            "build the problem outside of jit and grad",
+        )
+    if not isinstance(value, (numbers.Real, np.ndarray, np.generic, jax.Array, list, tuple)) or isinstance(value, bool):
+        return None
+    array = np.asarray(value, dtype=np.float64)
+    if not np.isfinite(array).all():
+        raise InputError(
+            "a constant of an expectation is NaN or infinite",
+            "finite numbers",
+            "leave out a bound that does not bind",
+        )
+    return array
+
+
+def _scalar(value: Any) -> float | None:
+    constant = _constant(value)
+    if constant is None:
+        return None
+    if constant.ndim:
+        raise InputTypeError(
+            f"an expectation multiplied by an array of shape {constant.shape}",
+            "a scalar factor",
+            "multiply inside the function: E(lambda x, row: matrix @ fn(x, row), over=...)",
+        )
+    return float(constant)
+
+
+def _sum_constants(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    try:
+        return left + right
+    except ValueError as error:
+        raise InputError(
+            f"constants of shapes {left.shape} and {right.shape} in one expectation",
+            "shapes that agree",
+            "check the lengths of the bounds",
+        ) from error
+
+
+def _name(fn: Callable) -> str:
+    return getattr(fn, "__name__", type(fn).__name__)

@@ -1,0 +1,108 @@
+"""The structure of the parameters: any pytree of floating arrays, seen as one flat vector.
+
+Solvers and the judge work on flat vectors; users' functions and sets see the pytree. Leaves that are no arrays (the
+activation of an equinox module, say) are kept aside and put back unchanged.
+"""
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..errors import InputError, InputTypeError
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Shapes, types and static leaves of a pytree of parameters; hashable, so compiled programs can be keyed by it."""
+
+    treedef: Any
+    shapes: tuple[tuple[int, ...], ...]
+    dtypes: tuple[str, ...]
+    static_treedef: Any
+    static_leaves: tuple[Any, ...]
+
+    @property
+    def size(self) -> int:
+        """The number of scalar parameters."""
+        return sum(prod(shape) for shape in self.shapes)
+
+    def arrays(self, vector: Any) -> Any:
+        """The pytree of arrays alone (None where a leaf is static), in the vector's type."""
+        leaves, start = [], 0
+        for shape in self.shapes:
+            stop = start + prod(shape)
+            leaves.append(vector[start:stop].reshape(shape))
+            start = stop
+        return jax.tree.unflatten(self.treedef, leaves)
+
+    def unflatten(self, vector: Any) -> Any:
+        """The user's pytree, in the vector's type."""
+        if self.bare:
+            return vector.reshape(self.shapes[0])
+        return eqx.combine(self.arrays(vector), jax.tree.unflatten(self.static_treedef, self.static_leaves))
+
+    def restore(self, vector: Any) -> Any:
+        """The user's pytree in its own types (as far as JAX is set to have them): what a result hands back."""
+        leaves = jax.tree.leaves(self.arrays(jnp.asarray(vector)))
+        types = [jax.dtypes.canonicalize_dtype(dtype) for dtype in self.dtypes]
+        cast = [leaf.astype(dtype) for leaf, dtype in zip(leaves, types, strict=True)]
+        arrays = jax.tree.unflatten(self.treedef, cast)
+        return arrays if self.bare else eqx.combine(arrays, jax.tree.unflatten(self.static_treedef, self.static_leaves))
+
+    def flatten(self, arrays: Any) -> jax.Array:
+        """The flat vector of a pytree of arrays with this structure."""
+        return jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(arrays)])
+
+    @property
+    def bare(self) -> bool:
+        """Whether the parameters are a single array."""
+        return self.treedef == jax.tree.structure(0)
+
+
+def flatten_parameters(x: Any, name: str = "x") -> tuple[Parameters, np.ndarray]:
+    """Split `x` into its structure and a flat vector (numpy, in the widest of its floating types)."""
+    leaves = jax.tree.leaves(x)
+    if (leaves and not any(eqx.is_array_like(leaf) for leaf in leaves)) or not leaves:
+        raise InputTypeError(
+            f"{name} holds no numbers ({type(x).__name__})",
+            "a pytree of floating-point arrays",
+            "pass the initial parameters",
+        )
+    if not any(isinstance(leaf, (np.ndarray, np.generic, jax.Array)) for leaf in leaves):
+        x = jax.tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, (int, float, complex)) else leaf, x)
+    x = jax.tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, np.generic) else leaf, x)
+    for path, leaf in jax.tree.leaves_with_path(x):
+        if isinstance(leaf, (np.ndarray, jax.Array)) and not jnp.issubdtype(leaf.dtype, jnp.floating):
+            where = f" at {jax.tree_util.keystr(path)}" if path else ""
+            raise InputTypeError(
+                f"{name} holds an array of type {leaf.dtype}{where}",
+                "real floating-point parameters",
+                f"convert it: {name}.astype(float), or make it a static field",
+            )
+    arrays, static = eqx.partition(x, _is_float_array)
+    leaves, treedef = jax.tree.flatten(arrays)
+    static_leaves, static_treedef = jax.tree.flatten(static)
+    spec = Parameters(
+        treedef,
+        tuple(tuple(leaf.shape) for leaf in leaves),
+        tuple(str(leaf.dtype) for leaf in leaves),
+        static_treedef,
+        tuple(static_leaves),
+    )
+    vector = np.concatenate([np.ravel(np.asarray(leaf)) for leaf in leaves])
+    if not np.isfinite(vector).all():
+        raise InputError(
+            f"{name} holds NaN or infinity",
+            "finite numbers",
+            "check where the parameters come from",
+        )
+    return spec, vector
+
+
+def _is_float_array(leaf: Any) -> bool:
+    return isinstance(leaf, (np.ndarray, jax.Array)) and jnp.issubdtype(leaf.dtype, jnp.floating)
