@@ -1,0 +1,94 @@
+"""What an estimate cost: samples looked at, and the five evaluation counts of Definition 1.3.
+
+One theta is one draw from every source. A gradient on n thetas counts n, a Hessian-vector product n, a value a third
+of a gradient; the total is gradients + 2 hvps. Beside these, five raw counters say how often the functions of the
+problem were really evaluated, per sample and per constraint row: gradients of F, HVPs of F, values of C, gradients
+of C, HVPs of C. Counters are pairs of 32-bit words, so they hold 2^64 on devices without 64-bit integers.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+FIELDS = (
+    "value_samples",
+    "gradient_samples",
+    "hvp_samples",
+    "objective_gradients",
+    "objective_hvps",
+    "constraint_values",
+    "constraint_gradients",
+    "constraint_hvps",
+)
+
+
+class Work(eqx.Module):
+    """Traceable counters; add them with `+`, read them on the host with `tally()`."""
+
+    low: jax.Array
+    high: jax.Array
+
+    @classmethod
+    def zero(cls) -> "Work":
+        """Nothing done yet."""
+        return cls(jnp.zeros(len(FIELDS), jnp.uint32), jnp.zeros(len(FIELDS), jnp.uint32))
+
+    @classmethod
+    def of(cls, **counts: Any) -> "Work":
+        """Work with the given counts, each a number of samples (times rows) below 2^32."""
+        entries = [jnp.asarray(counts.pop(field, 0)).astype(jnp.uint32) for field in FIELDS]
+        if counts:
+            raise TypeError(f"unknown counters {sorted(counts)}")
+        return cls(jnp.stack(entries), jnp.zeros(len(FIELDS), jnp.uint32))
+
+    def __add__(self, other: "Work") -> "Work":
+        low = self.low + other.low
+        return Work(low, self.high + other.high + (low < self.low).astype(jnp.uint32))
+
+    def tally(self) -> "Tally":
+        """The counts as Python integers."""
+        low, high = np.asarray(self.low), np.asarray(self.high)
+        return Tally({field: (int(h) << 32) + int(lo) for field, lo, h in zip(FIELDS, low, high, strict=True)})
+
+
+class Tally:
+    """Counts on the host: plain integers without a limit."""
+
+    __slots__ = ("counts",)
+
+    def __init__(self, counts: dict[str, int] | None = None):
+        self.counts = dict.fromkeys(FIELDS, 0) | (counts or {})
+
+    def __add__(self, other: "Tally") -> "Tally":
+        return Tally({field: self.counts[field] + other.counts[field] for field in FIELDS})
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, Tally) and self.counts == other.counts
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    def __getattr__(self, name: str) -> int:
+        if name in FIELDS:
+            return self.counts[name]
+        raise AttributeError(name)
+
+    @property
+    def gradients(self) -> float:
+        """Gradient evaluations in thetas; a value counts a third."""
+        return self.counts["gradient_samples"] + self.counts["value_samples"] / 3
+
+    @property
+    def hvps(self) -> int:
+        """Hessian-vector products in thetas."""
+        return self.counts["hvp_samples"]
+
+    @property
+    def total(self) -> float:
+        """gradients + 2 hvps: the paper's total work."""
+        return self.gradients + 2 * self.hvps
+
+    def __repr__(self) -> str:
+        return f"Tally(gradients={self.gradients:g}, hvps={self.hvps:g}, total={self.total:g})"
