@@ -1,0 +1,79 @@
+"""Preprocessing against small computations by hand and against scikit-learn."""
+
+import numpy as np
+import pytest
+from sklearn.preprocessing import OneHotEncoder, StandardScaler, normalize
+
+from mescal.datasets.preprocess import (
+    design,
+    fill_missing,
+    one_hot,
+    quantile_bins,
+    signs,
+    standardise,
+    unit_rows,
+)
+from mescal.datasets.tables import numbers, read_columns
+
+
+def test_standardise_uses_the_deviation_of_the_population():
+    assert standardise(np.array([[1.0], [3.0], [5.0]])).ravel() == pytest.approx([-(1.5**0.5), 0, 1.5**0.5])
+
+
+def test_a_constant_column_becomes_zero():
+    # The mean of 0.1, three times, is not 0.1 in floating point.
+    assert (standardise(np.full((3, 1), 0.1)) == 0).all()
+
+
+def test_standardise_and_unit_rows_agree_with_scikit_learn():
+    values = np.random.default_rng(0).normal(3, [1, 10, 0.1], (50, 3))
+    ours, theirs = standardise(values), StandardScaler().fit_transform(values)
+    np.testing.assert_allclose(ours, theirs, atol=1e-13)
+    np.testing.assert_allclose(unit_rows(ours), normalize(theirs), atol=1e-13)
+
+
+def test_a_zero_row_stays_zero():
+    assert unit_rows(np.array([[0.0, 0.0], [3.0, 4.0]])).tolist() == [[0, 0], [0.6, 0.8]]
+
+
+def test_levels_are_sorted_as_strings_and_a_blank_is_one():
+    indicators = one_hot("day", np.array(["2", "", "10", "2"]))
+    assert indicators.names == ("day=", "day=10", "day=2")
+    assert indicators.codes.tolist() == [2, 0, 1, 2]
+
+
+def test_missing_values_become_the_median():
+    assert fill_missing(np.array([[1.0], [np.nan], [2.0], [9.0]])).ravel().tolist() == [1, 2, 2, 9]
+
+
+def test_quantile_bins_merge_equal_edges_and_drop_empty_bins():
+    values = np.array([0.0, 0, 0, 0, 0, 1, 2, 3])
+    # Quantiles at 1/4, 1/2, 3/4: 0, 0, 1.25. The bin below 0 is empty.
+    bins = quantile_bins("v", values, 4)
+    assert bins.codes.tolist() == [0, 0, 0, 0, 0, 0, 1, 1]
+    assert bins.names == ("v in [0, 1.25)", "v in [1.25, inf)")
+
+
+def test_a_value_on_an_edge_belongs_to_the_bin_above():
+    assert quantile_bins("v", np.array([0.0, 1, 2]), 2).codes.tolist() == [0, 1, 1]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_design_agrees_with_scikit_learn(dtype):
+    rng = np.random.default_rng(1)
+    numeric, first, second = rng.normal(size=(40, 2)), rng.choice(["b", "a", ""], 40), rng.choice(["x", "y"], 40)
+    ours = design(numeric, [one_hot("first", first), one_hot("second", second)], np.dtype(dtype))
+    encoder = OneHotEncoder(sparse_output=False)
+    theirs = normalize(np.hstack([numeric, encoder.fit_transform(np.column_stack([first, second]))]))
+    assert ours.dtype == dtype
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=np.finfo(dtype).eps)
+
+
+def test_signs():
+    assert signs(np.array([True, False]), np.dtype("float32")).tolist() == [1, -1]
+
+
+def test_tables():
+    table = read_columns(['a;"b"', '1;"x;y"', ';"z"'], ";")
+    assert table == {"a": ("1", ""), "b": ("x;y", "z")}
+    np.testing.assert_array_equal(numbers(table["a"]), [1, np.nan])
