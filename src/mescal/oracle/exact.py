@@ -13,7 +13,7 @@ from .batch import masked, sum_over_rows
 
 # The Jacobian is accumulated row by row in one pass while a source feeds at most this many outputs; above, values come
 # first and a second pass pulls back one weighted row. Equal arithmetic at two: one forward and two pulls against
-# two forwards and one pull, the second forward costing a pass over the data.
+# two forwards and one pull, the second forward costing a pass over the data; measured, see benchmarks/oracle_gradient.py.
 ONE_PASS_OUTPUTS = 2
 # Bytes of the rows looked at together. Rows that have left the core's cache between the product with z and the one with
 # the cotangents are read from memory twice: three to five times slower; measured, see benchmarks/oracle_gradient.py.
@@ -112,6 +112,7 @@ def _linearised_sums(form: EqualityForm, k: int, z: jax.Array, rows: Rows, mask)
     if fed:
         index = jnp.asarray(fed)
         part, pull = jax.vjp(lambda y: jnp.sum(masked(form.contribution(k, y, rows)[1], mask), axis=0)[index], z)
-        pulled_rows = jax.vmap(lambda row: pull(row)[0])(jnp.eye(len(fed), dtype=z.dtype))
+        # one row after the other: together they would be a product of few rows with many, which XLA's CPU code does badly
+        pulled_rows = jax.lax.map(lambda row: pull(row)[0], jnp.eye(len(fed), dtype=z.dtype))
         constraint, jacobian = constraint.at[index].set(part), jacobian.at[index].set(pulled_rows)
     return Linearised(objective, constraint, gradient, jacobian)

@@ -255,7 +255,7 @@ class Lagrangian(eqx.Module):
             second = self._constraint_rows(z, key, start, first.shape[0], 1)
         if which is not None and total is None:
             total = jnp.sum(first if second is None else second, axis=0)
-        elif which == 0 and not isinstance(n, int):
+        elif which == 0 and total is not None and not isinstance(n, int):
             total = jnp.where(n > self.micro, total, jnp.sum(masked(first, mask), axis=0))
         count = jnp.asarray(n, first.dtype)
         return shares(self.surrogate, objective, first, second, total, self.multipliers, self.penalty, count)

@@ -19,7 +19,9 @@ from .batch import masked
 
 # With k forms the Gram product takes 2 k d^2 operations per row, directions take at least 4 d^2.
 MOST_FORMS = 2
-BLOCKS = 4  # of columns of a symmetric product: 5/8 of the arithmetic; more gain little; see benchmarks/curvature_dense.py
+BLOCKS = (
+    4  # of columns of a symmetric product: 5/8 of the arithmetic; more gain little; see benchmarks/curvature_dense.py
+)
 
 FREE, LINEAR, CURVED, MIXED = range(4)  # independent of x; affine in x; a function of the forms; a sum of these two
 OF_ALL_OPERANDS = frozenset(  # primitives that are linear in all operands together

@@ -1,0 +1,59 @@
+"""From measures to a certificate: by-name reports, complementarity, regularity, warnings."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..oracle.work import Tally
+from .certificate import Certificate, Measured
+from .diagnosis import diagnose
+from .evaluate import Point
+from .request import DEFAULT_TOLERANCE, Request
+from .second_order import Situation
+
+
+def assemble(
+    request: Request,
+    point: Point,
+    situation: Situation,
+    stationarity: Measured,
+    feasibility: Measured,
+    curvature: dict[str, Measured],
+    objective: Measured,
+    confidence: float | None,
+    work: Tally,
+    slack: np.ndarray,
+) -> Certificate:
+    """The certificate of a point; `slack` (m rows) is what is reported, unscaled."""
+    layout, multipliers = request.program.layout, situation.multipliers
+    violation = point.constraint + slack
+    push = np.linalg.norm(request.project_tangent(-violation @ point.jacobian)) if violation.size else 0.0
+    size = np.linalg.norm(violation)
+    signed = multipliers[request.inequality]
+    by_name = {n: v for n, v in layout.by_name(slack).items() if layout.kinds[layout.names.index(n)] == "<="}
+    tangent = situation.tangent
+    certificate = Certificate(
+        stationarity=stationarity,
+        feasibility=feasibility,
+        curvature=curvature[request.cone],
+        relative_stationarity=stationarity.scaled(
+            max(1.0, float(np.linalg.norm(request.x))), "stationarity * max(1, |x|)"
+        ),
+        objective=objective,
+        cone=request.cone,
+        curvatures=curvature,
+        multipliers=layout.by_name(multipliers),
+        slack=by_name,
+        constraints=layout.by_name(point.constraint),
+        complementarity=float(np.max(np.abs(signed * slack[request.inequality]), initial=0.0)),
+        dual_sign=float(np.min(signed, initial=np.inf)),
+        jacobian_singular=float(np.linalg.svd(point.jacobian, compute_uv=False).min(initial=np.inf)),
+        multiplier_norm=float(np.linalg.norm(multipliers)),
+        regularity=float(push / size) if size > 0 else float("inf"),
+        active_bounds=0 if tangent is None else int((tangent.lower | tangent.upper).sum() + len(tangent.inequalities)),
+        penalty=request.penalty,
+        confidence=confidence,
+        work=work,
+    )
+    sentences = diagnose(certificate, request.tolerance or DEFAULT_TOLERANCE, request.moved, point.jacobian)
+    return replace(certificate, warnings=sentences)

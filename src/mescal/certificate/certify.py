@@ -1,0 +1,90 @@
+"""The judge: measures of a point, computed from problem, x and multipliers alone, whoever found them.
+
+Exact, in float64, on finite populations; with confidence bounds where only samples can be had.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..problem import Problem, Sampler
+from .assemble import assemble
+from .certificate import Certificate, Measured
+from .evaluate import Judge
+from .multipliers import stationarity_of
+from .request import Request, check_request
+from .sampled import certify_from_samples
+from .second_order import curvatures
+from .tolerance import Tolerance
+
+
+def certify(
+    problem: Problem,
+    x: Any,
+    multipliers: Any = None,
+    *,
+    slack: Any = None,
+    tol: float | Tolerance | None = None,
+    cone: str = "paper",
+    penalty: float = 1.1,
+    as_sample: bool = False,
+    confidence: float = 0.95,
+    seed: int = 0,
+    samples: int | None = None,
+    bounds: Mapping[str, float] | None = None,
+) -> Certificate:
+    """Measure a point: stationarity, feasibility and curvature, with error bounds.
+
+    **Arguments:**
+
+    - `multipliers`: by constraint name (or flat); default: those that make stationarity smallest.
+    - `slack`: of the inequalities, by name (or flat); default: 0 or max(0, -c) per inequality, whichever serves better.
+    - `tol`: what the certificate will be held to: a number or a `Tolerance`. On streams it decides how many samples are
+      drawn; on the critical cone, which multipliers count as positive.
+    - `cone`: which curvature decides: `"whole"`, `"paper"` or `"critical"`. All three are reported.
+    - `penalty`: of the augmented Lagrangian, for the whole-space curvature.
+    - `as_sample`: treat finite data as draws from a distribution, and bound the measures for unseen data.
+    - `confidence`: of all three error bounds together, on streams and with `as_sample`.
+    - `samples`: draws of each stream; default: as many as it takes to decide `tol`, at most about a million.
+    - `bounds`: almost-sure bounds on the deviation of one sample from its mean, under the keys `"gradient"`,
+      `"constraint"` and `"hessian"`: with them the error bounds need no central limit theorem.
+
+    **Returns:** a `Certificate`; `certificate.passes(tol)` is the verdict.
+    """
+    started = time.perf_counter()
+    request = check_request(problem, x, multipliers, slack, tol, cone, penalty, confidence, seed, samples, bounds)
+    streams = any(isinstance(source, Sampler) for source in problem.sources)
+    if streams or as_sample:
+        certificate = certify_from_samples(request, as_sample)
+    else:
+        certificate = _exact(request)
+    return replace(certificate, seconds=time.perf_counter() - started)
+
+
+def _exact(request: Request) -> Certificate:
+    judge = Judge(request.program, request.problem.sources)  # pyright: ignore[reportArgumentType]
+    point = judge.point(request.x)
+    multipliers, slack = request.choose(point)
+    how = f"exact over {judge.full_pass} rows" if request.problem.sources else "exact"
+    stationarity = stationarity_of(
+        multipliers, point.gradient, point.jacobian, request.inequality, slack, request.project_tangent
+    )
+    situation = request.situation(point, multipliers, slack)
+    found = curvatures(
+        situation, lambda v: judge.hessian_times(request.x, multipliers, v), request.resolution, request.seed
+    )
+    return assemble(
+        request,
+        point,
+        situation,
+        Measured.exact(stationarity, how),
+        Measured.exact(float(np.linalg.norm(point.constraint + slack)), how),
+        {name: Measured(c.value, c.lower, c.upper, c.how) for name, c in found.items()},
+        Measured.exact(point.objective, how),
+        None,
+        judge.tally,
+        slack,
+    )

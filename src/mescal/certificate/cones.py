@@ -1,0 +1,293 @@
+"""Smallest curvature on a polyhedral cone: ``min d'Hd`` over ``|d| = 1``, ``d in K`` (spec 7.3).
+
+``K = {d : d_i = 0 (zero), d_i >= 0 (lower), d_i <= 0 (upper), E d = 0, A d <= 0}``. Bounds and rows are first reduced
+to ``{y : G y <= 0}`` on an orthonormal basis of the span of K, in which no row of G is implied to be an equality. With
+at most one row in G the minimum is the smallest eigenvalue on the span: ``d'Hd`` is even, so one sign condition is
+void. With more, it is found by branching on faces (dense), or enclosed (matrix-free).
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from ..errors import InputError
+from .eigen import ROUNDING, SMALLEST_FAILURE, Extreme, lanczos_smallest, smallest_eigenspace
+from .faces import Faces, copositive_weights
+from .rows import RANK_TOLERANCE, distinct, implied_equalities, null_basis, restricted, row_space, unit_rows
+from .search import search
+from .span import Span
+
+Array = np.ndarray
+
+FEW_SIGNS = 100  # up to this many sign conditions the matrix-free lower end makes use of them
+
+
+@dataclass(frozen=True, eq=False)
+class Cone:
+    """The cone of directions d with ``d_i = 0``, ``d_i >= 0``, ``d_i <= 0``, ``E d = 0`` and ``A d <= 0``.
+
+    **Arguments:**
+
+    - `zero`, `lower`, `upper`: boolean masks of length n; a coordinate both lower and upper is zero.
+    - `equalities`: E, one row per equality, of shape (p, n).
+    - `inequalities`: A, one row per inequality, of shape (q, n).
+    """
+
+    zero: Array
+    lower: Array
+    upper: Array
+    equalities: Array
+    inequalities: Array
+
+    def __post_init__(self):
+        size = np.shape(self.zero)
+        for name in ("zero", "lower", "upper"):
+            mask = np.asarray(getattr(self, name), dtype=bool)
+            if mask.ndim != 1 or mask.shape != size:
+                raise InputError(
+                    f"the mask `{name}` of a cone has shape {mask.shape}",
+                    f"one entry per coordinate, as `zero` has: {size}",
+                    "build the masks for the same parameters and slacks",
+                )
+            object.__setattr__(self, name, mask)
+        for name in ("equalities", "inequalities"):
+            rows = np.asarray(getattr(self, name), dtype=np.float64)
+            if rows.ndim != 2 or rows.shape[1:] != size or not np.isfinite(rows).all():
+                raise InputError(
+                    f"the rows `{name}` of a cone have shape {rows.shape} or entries that are not finite",
+                    f"a finite matrix with {size[0]} columns",
+                    "check the Jacobian at this point",
+                )
+            object.__setattr__(self, name, rows)
+
+    @classmethod
+    def of(cls, n: int, *, zero=None, lower=None, upper=None, equalities=None, inequalities=None) -> "Cone":
+        """The cone in R^n with what is not given left out: no argument makes all of R^n."""
+        masks = [np.zeros(n, dtype=bool) if mask is None else mask for mask in (zero, lower, upper)]
+        rows = [np.zeros((0, n)) if matrix is None else matrix for matrix in (equalities, inequalities)]
+        return cls(*masks, *rows)
+
+    @property
+    def size(self) -> int:
+        return len(self.zero)
+
+    @property
+    def free(self) -> Array:
+        """Coordinates that are not fixed at zero by themselves."""
+        return ~(self.zero | (self.lower & self.upper))
+
+    def violation(self, direction: Array) -> float:
+        """The largest violation of a condition of the cone by `direction`, rows taken at unit length."""
+        d = np.asarray(direction, dtype=np.float64)
+        parts = [np.abs(d[~self.free]), np.maximum(-d[self.lower], 0), np.maximum(d[self.upper], 0)]
+        for rows, measure in ((self.equalities, np.abs), (self.inequalities, lambda r: np.maximum(r, 0))):
+            lengths = np.linalg.norm(rows, axis=1)
+            parts.append(measure((rows @ d)[lengths > 0] / lengths[lengths > 0]))
+        return float(np.concatenate(parts).max(initial=0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Curvature:
+    """The smallest curvature on a cone: ``lower <= min d'Hd <= upper``, rounding included.
+
+    `value` is the best estimate: the curvature along `direction`, a unit vector of the cone; without a direction, that
+    of the relaxation to the span. On the cone {0} all three are +inf. `how` says how the interval was found, and whether
+    its lower end holds with a probability only.
+    """
+
+    value: float
+    lower: float
+    upper: float
+    how: str
+    direction: Array | None
+
+
+def smallest_on_cone(
+    H: Array, cone: Cone, *, metric: Array | None = None, max_faces: int = 200, seed: int = 0
+) -> Curvature:
+    """``min d'Hd`` over ``|d| = 1``, ``d in K``, for a dense symmetric H.
+
+    **Arguments:**
+
+    - `metric`: measures lengths, ``|d|^2 = d'Md``: a positive vector (the diagonal of M) or a positive definite matrix.
+    - `max_faces`: eigenvalue problems that branching on faces may solve; past them the interval may stay open.
+    - `seed`: of the vectors that probe multiple eigenvalues and start a search; the interval holds for every seed.
+    """
+    H = np.asarray(H, dtype=np.float64)
+    if H.shape != (cone.size, cone.size) or not np.isfinite(H).all():
+        raise InputError(
+            f"the matrix has shape {H.shape} or entries that are not finite",
+            f"a finite matrix of shape {(cone.size, cone.size)}, as the cone has",
+            "check the Hessian at this point",
+        )
+    basis, rows = _reduce(cone, metric)
+    if basis.shape[1] == 0:
+        return _nothing()
+    free = cone.free
+    matrix = H[np.ix_(free, free)]
+    matrix = 0.5 * (matrix + matrix.T)
+    norm = min(float(np.linalg.norm(matrix)), float(np.abs(matrix).sum(axis=1).max()))
+    if metric is not None:
+        norm *= float(np.linalg.norm(basis, 2)) ** 2
+    if not np.array_equal(basis, np.eye(len(basis))):
+        matrix = basis.T @ matrix @ basis
+        matrix = 0.5 * (matrix + matrix.T)
+    rounding = max(ROUNDING, 4 * len(matrix) * np.finfo(float).eps) * norm
+    if len(rows) <= 1:
+        value, space = smallest_eigenspace(matrix, 0.0)
+        lower, vector = value, space[:, 0]
+        if float((rows @ vector).sum()) > 0:
+            vector = -vector
+        how = "dense eigenvalue" + _void(len(rows))
+    else:
+        faces = Faces(matrix, rows, rounding, seed)
+        lower, how = faces.minimise(max_faces)
+        value, vector = faces.best, faces.vector
+    if vector is None:
+        return _nothing() if lower == math.inf else Curvature(lower, lower - rounding, math.inf, how, None)
+    direction = np.zeros(cone.size)
+    direction[free] = basis @ vector
+    return Curvature(value, min(lower, value) - rounding, value + rounding, how, direction)
+
+
+def smallest_on_cone_matrix_free(
+    hvp: Callable[[Array], Array],
+    n: int,
+    cone: Cone,
+    *,
+    resolution: float,
+    failure: float = 1e-6,
+    max_steps: int = 500,
+    starts: int = 8,
+    seed: int = 0,
+) -> Curvature:
+    """``min d'Hd`` over ``|d| = 1``, ``d in K``, from products with H alone.
+
+    With at most one sign condition the interval is that of Lanczos on the span of K. With more, the upper end is the
+    curvature of the best direction of K that a search finds. The lower end is that of the span, without signs; where the
+    two are further apart than `resolution` and sign conditions are few, it is that of ``H - G'NG`` for an N >= 0 found on
+    the Krylov space, if larger: ``(Gd)'N(Gd) >= 0`` on the cone.
+
+    **Arguments:**
+
+    - `hvp`: maps an (n,) vector or an (n, k) block to H times it, in float64.
+    - `resolution`: the length at which an interval is short enough.
+    - `failure`: the probability, over random starts, that the lower end is wrong.
+    - `max_steps`: Lanczos steps; each costs one product and n numbers of memory.
+    - `starts`: random starts of the search.
+    """
+    if cone.size != n:
+        raise InputError(f"the cone lies in R^{cone.size}", f"a cone in R^{n}", "build both for the same point")
+    if not SMALLEST_FAILURE <= failure < 1:
+        raise InputError(
+            f"the failure probability is {failure}",
+            f"a number from {SMALLEST_FAILURE} up to 1",
+            "ask for 1e-6, or use the dense computation, which has no failure probability",
+        )
+    span = Span.of(cone)
+    if span.dimension == 0:
+        return _nothing()
+
+    def apply(vector: Array) -> Array:
+        return np.asarray(hvp(vector), dtype=np.float64)
+
+    def lanczos(operator: Callable[[Array], Array], share: float, seed: int) -> Extreme:
+        return lanczos_smallest(
+            operator,
+            span.project,
+            n,
+            span.dimension,
+            failure=share,
+            resolution=resolution,
+            max_steps=max_steps,
+            seed=seed,
+        )
+
+    signs = span.signs if span.count <= FEW_SIGNS else None
+    extreme = lanczos(apply, failure if span.count <= 1 or signs is None else failure / 2, seed)
+    rounding = ROUNDING * extreme.scale
+    how = f"Lanczos, {_steps(extreme, failure)}"
+    if signs is not None and span.count <= 1:
+        vector = -extreme.vector if float((signs @ extreme.vector).sum()) > 0 else extreme.vector
+        return Curvature(extreme.value, extreme.lower, extreme.value + rounding, how + _void(span.count), vector)
+    random = np.random.default_rng([seed, 1]).standard_normal((starts, n))
+    enough = max(extreme.value + rounding, extreme.lower + resolution)
+    found = search(
+        apply,
+        span.project_cone,
+        lambda d: span.face_vector(d, apply),
+        extreme.largest + 0.05 * (extreme.largest - extreme.value),
+        [*extreme.vectors.T, *(span.project(v) for v in random)],
+        target=enough,
+    )
+    how += f", without {span.count} sign conditions"
+    if found is None:
+        return Curvature(extreme.value, extreme.lower, math.inf, f"{how}; no direction was found", None)
+    value, vector = found
+    lower = extreme.lower
+    if signs is not None and value > enough:
+        signed = _with_signs(apply, signs, extreme, value, lambda operator: lanczos(operator, failure / 2, seed + 1))
+        if signed.lower > lower:
+            lower, rounding = signed.lower, ROUNDING * signed.scale
+            how = f"Lanczos with copositive shift of {span.count} sign conditions, {_steps(signed, failure)}"
+    how += "; upper end from a search in the cone"
+    return Curvature(value, min(lower, value - rounding), value + rounding, how, vector)
+
+
+def _with_signs(apply, signs: Array, extreme: Extreme, value: float, lanczos) -> Extreme:
+    """Lanczos on ``H - G'NG`` with the N that is best on the Krylov space and the rows of G = `signs`."""
+    rest = signs - (signs @ extreme.basis.T) @ extreme.basis
+    extra = row_space(unit_rows(rest, np.ones(len(rest)), RANK_TOLERANCE))
+    products = apply(np.ascontiguousarray(extra.T))
+    subspace = np.concatenate([extreme.basis, extra])
+    mixed = subspace @ products
+    steps = len(extreme.basis)
+    matrix = np.zeros((len(subspace), len(subspace)))
+    matrix[:steps, :steps] = extreme.tridiagonal
+    matrix[:, steps:], matrix[steps:, :] = mixed, mixed.T
+    matrix[steps:, steps:] = 0.5 * (mixed[steps:] + mixed[steps:].T)
+    weights = copositive_weights(matrix, signs @ subspace.T, value)
+    return lanczos(lambda v: apply(v) - signs.T @ (weights @ (signs @ v)))
+
+
+def _nothing() -> Curvature:
+    return Curvature(math.inf, math.inf, math.inf, "the cone is {0}", None)
+
+
+def _void(count: int) -> str:
+    return ", the one sign condition is void" if count else ""
+
+
+def _steps(extreme: Extreme, failure: float) -> str:
+    certainty = "the whole space, exact" if extreme.exact else f"failure probability {failure:g}"
+    return f"{extreme.steps} step{'s' if extreme.steps > 1 else ''}, {certainty}"
+
+
+def _reduce(cone: Cone, metric: Array | None) -> tuple[Array, Array]:
+    """(basis on the free coordinates, unit rows G) with ``K = {basis y : G y <= 0}``; no column for the cone {0}."""
+    free = cone.free
+    basis = null_basis(restricted(cone.equalities, free)[:, free])
+    bounded = np.flatnonzero((cone.lower | cone.upper)[free])
+    bounds = np.where(cone.lower[free][bounded], -1.0, 1.0)[:, None] * basis[bounded]
+    rows = np.concatenate([bounds, restricted(cone.inequalities, free)[:, free] @ basis])
+    rows = unit_rows(rows, np.ones(len(rows)), RANK_TOLERANCE)
+    while (implied := implied_equalities(rows)).any():
+        smaller = null_basis(rows[implied])
+        basis, rows = basis @ smaller, rows[~implied] @ smaller
+        rows = unit_rows(rows, np.ones(len(rows)), RANK_TOLERANCE)
+    if metric is not None and basis.shape[1]:
+        weight = np.asarray(metric, dtype=np.float64)
+        weight = np.diag(weight) if weight.ndim == 1 else weight
+        try:
+            factor = np.linalg.cholesky(basis.T @ weight[np.ix_(free, free)] @ basis)
+        except np.linalg.LinAlgError:
+            raise InputError(
+                "the metric is not positive definite", "a positive vector or a positive definite matrix", "leave it out"
+            ) from None
+        change = scipy.linalg.solve_triangular(factor, np.eye(len(factor)), lower=True).T
+        basis, rows = basis @ change, rows @ change
+        rows = unit_rows(rows, np.ones(len(rows)), 0.0)
+    return basis, distinct(rows)

@@ -1,0 +1,261 @@
+"""Error bounds for means over samples: of the gradient, the constraint, the Hessian.
+
+With the multipliers frozen, g_i = dF_i + J_i'lam and H_i = d2F_i + sum_j lam_j d2C_ij are i.i.d. within a source, and
+the mean over several sources has the covariance V = sum_k S_k / n_k. At failure probability delta:
+
+- a vector mean (CLT: the error is Gaussian with covariance V): |error| <= R with
+  R^2 = min( tr V + 2 sqrt(tr V^2 a) + 2 |V| a,  |V| chi2quantile(1 - delta; rank V) ),  a = ln(1/delta)  (Laurent-Massart)
+- the mean of symmetric d x d matrices (CLT, Gaussian matrix series):  |error| <= sqrt(2 v ln(2d/delta)),
+  v = sum_k |E (H_i - H)^2| / n_k
+- with bounds b on the deviation of one sample given by the user, no CLT: |error| <= b sqrt(2 ln(2/delta)/n) for vectors
+  (Pinelis) and sqrt(2 b^2 ln(2d/delta)/n) + 2 b ln(2d/delta)/(3n) for matrices (matrix Bernstein).
+- with weights w_i of mean one, the mean of w_i v_i is a ratio of two means; its error is that of w_i (v_i - v), to first
+  order, and S is the covariance of these.
+
+What errors of H, of the Jacobian and of the gradient do to curvatures is in `inexact`.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.stats
+
+from ..oracle.batch import masked
+from ..problem import Population, Program, Rows
+from .evaluate import Judge
+from .stream import stream
+
+FULL_COVARIANCE = (
+    512  # parameters up to which covariances are formed; beyond, only their trace, and their shape from few rows
+)
+HESSIAN_ROWS = 512  # rows of each source from which the spread of Hessians is estimated
+GRAM_ROWS = 256  # rows from which the shape of a large covariance is estimated
+POWER_STEPS = 20
+POWER_MARGIN = 1.2  # the power iteration and the sub-sample see slightly less than the norm
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The covariance V of a mean: trace, norm, trace of the square, rank."""
+
+    trace: float
+    norm: float
+    square: float
+    rank: int
+
+    @classmethod
+    def of(cls, covariance: np.ndarray) -> "Spread":
+        """From the matrix itself."""
+        if covariance.size == 0:
+            return cls(0.0, 0.0, 0.0, 0)
+        values = np.maximum(np.linalg.eigvalsh((covariance + covariance.T) / 2), 0)
+        return cls(values.sum(), values.max(), (values**2).sum(), int((values > 1e-12 * values.max()).sum()))
+
+    def plus(self, shape: "Spread", trace: float, n: int) -> "Spread":
+        """With the mean of n more samples added: their covariance has this trace and the shape of a sub-sample's."""
+        factor = trace / shape.trace / n if shape.trace > 0 else 0.0
+        square = (np.sqrt(self.square) + factor * np.sqrt(shape.square)) ** 2
+        norm = self.norm + POWER_MARGIN * factor * shape.norm
+        return Spread(self.trace + trace / n, norm, float(square), self.rank)
+
+    def radius(self, failure: float) -> float:
+        """R with P(|error| > R) <= failure, the error being Gaussian with this covariance."""
+        if self.trace <= 0:
+            return 0.0
+        a = np.log(1 / failure)
+        tail = self.trace + 2 * np.sqrt(self.square * a) + 2 * self.norm * a
+        return float(np.sqrt(min(tail, self.norm * scipy.stats.chi2.ppf(1 - failure, self.rank))))
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Spreads of the means over a batch: objective, constraint, gradient of the Lagrangian, Jacobian."""
+
+    objective: float
+    constraint: np.ndarray
+    gradient: Spread
+    jacobian: float
+
+
+def moments(judge: Judge, noisy: tuple[bool, ...], x: np.ndarray, weight: np.ndarray) -> Moments:
+    """Covariances of the means over the judge's rows, noisy sources alone."""
+    m, full = judge.program.layout.size, x.size <= FULL_COVARIANCE
+    objective, constraint, jacobian = 0.0, np.zeros((m, m)), 0.0
+    covariance, spread = np.zeros((x.size, x.size)) if full else np.zeros((0, 0)), Spread(0.0, 0.0, 0.0, x.size)
+    with jax.enable_x64(True):
+        arguments = (judge.program, jnp.asarray(x, jnp.float64), jnp.asarray(weight, jnp.float64))
+        for k, population in enumerate(judge.populations):
+            if not noisy[k]:
+                continue
+            n = population.size
+            sums = stream(_moment_sums(k, full), population, *arguments)
+            ww, f, c, g, j = jax.tree.map(lambda part, n=n: np.asarray(part) / n, sums)
+            objective += float(_centred(ww, *f)) / (n - 1)
+            constraint += _centred(ww, *c) / (n - 1)
+            jacobian += float(_centred(ww, *j)) / (n - 1)
+            if full:
+                covariance += _centred(ww, *g) / (n - 1)
+            else:
+                shape = Spread.of(np.asarray(_gram(k)(_first_rows(population, GRAM_ROWS), *arguments)))
+                spread = spread.plus(shape, float(_centred(ww, *g)), n - 1)
+    judge.count("gradient", value=1, gradient=1)
+    return Moments(max(objective, 0.0), constraint, Spread.of(covariance) if full else spread, max(jacobian, 0.0))
+
+
+def _centred(ww: np.ndarray, mean: np.ndarray, weighted: np.ndarray, square: np.ndarray) -> np.ndarray:
+    """Mean of (u_i - w_i u)(u_i - w_i u)' for u_i = w_i v_i with mean u, or its trace: what `_sums_of` is summed for."""
+    if square.ndim == 2:
+        cross = np.outer(weighted, mean)
+        return square - cross - cross.T + ww * np.outer(mean, mean)
+    return square - 2 * np.sum(weighted * mean) + ww * np.sum(mean * mean)
+
+
+def _sums_of(w: jax.Array, u: jax.Array, full: bool) -> tuple[jax.Array, ...]:
+    """Sums over rows of u_i, w_i u_i and u_i u_i' (or |u_i|^2)."""
+    return jnp.sum(u, 0), jnp.tensordot(w, u, 1), u.T @ u if full else jnp.sum(u * u)
+
+
+def _row_weights(rows: Rows, dtype) -> jax.Array:
+    count = jax.tree.leaves(rows.samples)[0].shape[0]
+    return jnp.ones(count, dtype) if rows.weights is None else rows.weights.astype(dtype)
+
+
+@cache
+def _moment_sums(source: int, full: bool):
+    """Sums over rows of w^2, and for each of f, c, g, J those of `_sums_of`, for one source."""
+
+    def body(rows: Rows, mask, program: Program, x: jax.Array, weight: jax.Array):
+        f, c, g, jacobian = (masked(part, mask) for part in _each_row(source, rows, program, x, weight))
+        w = masked(_row_weights(rows, x.dtype), mask)
+        return w @ w, _sums_of(w, f, False), _sums_of(w, c, True), _sums_of(w, g, full), _sums_of(w, jacobian, False)
+
+    return body
+
+
+@cache
+def _gram(source: int):
+    """Gram matrix of centred gradients of a few rows: the nonzero eigenvalues of their covariance."""
+
+    @jax.jit
+    def run(rows: Rows, program: Program, x: jax.Array, weight: jax.Array) -> jax.Array:
+        g = _each_row(source, rows, program, x, weight)[2]
+        centred = g - _row_weights(rows, x.dtype)[:, None] * jnp.mean(g, 0)
+        return centred @ centred.T / centred.shape[0]
+
+    return run
+
+
+def _each_row(source: int, rows: Rows, program: Program, x: jax.Array, weight: jax.Array) -> tuple[jax.Array, ...]:
+    """For every row: f, c, gradient of f + weight . c, Jacobian of c."""
+
+    def one(row):
+        single = jax.tree.map(lambda leaf: leaf[None], row)
+        (f, c), pull = jax.vjp(lambda y: jax.tree.map(lambda v: v[0], program.contribution(source, y, single)), x)
+        jacobian = jax.vmap(lambda e: pull((jnp.zeros_like(f), e))[0])(jnp.eye(c.size, dtype=x.dtype))
+        jacobian = jacobian.reshape(c.size, x.size)
+        return f, c, pull((jnp.ones_like(f), jnp.zeros_like(c)))[0] + weight @ jacobian, jacobian
+
+    return jax.vmap(one)(rows)
+
+
+def _first_rows(population: Population, count: int) -> Rows:
+    rows = min(count, population.size)
+
+    def take(leaf):
+        return np.asarray(leaf[:rows], np.float64 if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf.dtype)
+
+    weights = None if population.weights is None else population.weights[:rows]
+    return Rows(jax.tree.map(take, population.arrays), weights)
+
+
+def hessian_spread(judge: Judge, noisy: tuple[bool, ...], x: np.ndarray, weight: np.ndarray, seed: int) -> float:
+    """v = sum_k |E (H_i - H)^2| / n_k, by power iteration on a sub-sample of each noisy source."""
+    total = 0.0
+    with jax.enable_x64(True):
+        arguments = (judge.program, jnp.asarray(x, jnp.float64), jnp.asarray(weight, jnp.float64))
+        start = jnp.asarray(np.random.default_rng(seed).standard_normal(x.size))
+        for k, population in enumerate(judge.populations):
+            if noisy[k]:
+                largest = _power(k)(_first_rows(population, HESSIAN_ROWS), *arguments, start)
+                total += POWER_MARGIN * float(largest) / population.size
+    return total
+
+
+@cache
+def _power(source: int):
+    @jax.jit
+    def run(rows: Rows, program: Program, x: jax.Array, weight: jax.Array, start: jax.Array) -> jax.Array:
+        def products(vectors):
+            """H_i times its own vector, for every row."""
+
+            def one(row, v):
+                single = jax.tree.map(lambda leaf: leaf[None], row)
+
+                def gradient(y):
+                    (f, c), pull = jax.vjp(lambda p: program.contribution(source, p, single), y)
+                    return pull((jnp.ones_like(f), jnp.broadcast_to(weight, c.shape)))[0]
+
+                return jax.jvp(gradient, (x,), (v,))[1]
+
+            return jax.vmap(one)(rows, vectors)
+
+        w = _row_weights(rows, x.dtype)[:, None]
+
+        def apply(v):
+            """Mean of D_i^2 v, D_i = w_i (H_i - H): that of w_i H_i D_i v, and without weights nothing is missing."""
+            first = products(jnp.broadcast_to(v, (w.size, v.size)))
+            centred = first - w * jnp.mean(first, 0)
+            second = jnp.mean(products(centred), 0)
+            if rows.weights is None:
+                return second
+            return second - jnp.mean(products(jnp.broadcast_to(jnp.mean(w * centred, 0), first.shape)), 0)
+
+        def step(_, state):
+            v, _ = state
+            w = apply(v / jnp.maximum(jnp.linalg.norm(v), 1e-300))
+            return w, jnp.linalg.norm(w)
+
+        return jax.lax.fori_loop(0, POWER_STEPS, step, (start, jnp.zeros((), x.dtype)))[1]
+
+    return run
+
+
+def matrix_radius(v: float, dimension: int, failure: float) -> float:
+    """Bound on the error of a mean of symmetric matrices in operator norm."""
+    return float(np.sqrt(2 * v * np.log(2 * max(dimension, 1) / failure)))
+
+
+def directional(judge: Judge, noisy: tuple[bool, ...], x: np.ndarray, weight: np.ndarray, u: np.ndarray) -> float:
+    """The variance of u'Hu, a mean over the judge's rows: for an upper bound along a direction fixed beforehand."""
+    variance = 0.0
+    with jax.enable_x64(True):
+        for k, population in enumerate(judge.populations):
+            if noisy[k]:
+                arguments = (jnp.asarray(x, jnp.float64), jnp.asarray(weight), jnp.asarray(u))
+                sums = stream(_quadratic_sums(k), population, judge.program, *arguments)
+                ww, q = jax.tree.map(lambda part, n=population.size: np.asarray(part) / n, sums)
+                variance += float(_centred(ww, *q)) / (population.size - 1)
+    judge.count("hvp", value=1, gradient=1, hvp=1)
+    return max(variance, 0.0)
+
+
+@cache
+def _quadratic_sums(source: int):
+    """Sums over rows of w^2, and those of `_sums_of` for q_i = u'H_i u."""
+
+    def body(rows: Rows, mask, program: Program, x: jax.Array, weight: jax.Array, u: jax.Array):
+        def along(y):
+            f, c = program.contribution(source, y, rows)
+            return f + c @ weight
+
+        def slope(y):
+            return jax.jvp(along, (y,), (u,))[1]
+
+        q = masked(jax.jvp(slope, (x,), (u,))[1], mask)
+        w = masked(_row_weights(rows, x.dtype), mask)
+        return w @ w, _sums_of(w, q, False)
+
+    return body

@@ -1,0 +1,46 @@
+"""Sentences that a reader of a certificate must not miss: flat regions, infeasible stationary points, and their like."""
+
+import numpy as np
+
+from .certificate import Certificate
+from .tolerance import Tolerance
+
+FLAT = 10.0  # a relative stationarity above this many tolerances, where the absolute test passes, is a flat region
+IRREGULAR = 1e-3  # |P_T(-J'c)| / |c| below this: the violation cannot be reduced to first order
+RANK = 1e-8  # smallest over largest singular value of the Jacobian below this: multipliers are not unique
+
+
+def diagnose(certificate: Certificate, tolerance: Tolerance, moved: float, jacobian: np.ndarray) -> tuple[str, ...]:
+    """The warnings that a certificate carries."""
+    sentences = []
+    absolute = Tolerance(tolerance.gradient, tolerance.curvature)
+    relative = certificate.relative_stationarity.value
+    if certificate.passes(absolute) and relative > FLAT * tolerance.gradient:
+        sentences.append(
+            f"The absolute tests pass only because the region is flat: stationarity * max(1, |x|) = {relative:.3g}, "
+            f"more than {FLAT:g} times the tolerance; look at the objective, {certificate.objective.value:.6g}, and "
+            "ask for Tolerance(relative=...)."
+        )
+    infeasible = certificate.feasibility.lower > tolerance.gradient
+    if infeasible and certificate.regularity < IRREGULAR:
+        sentences.append(
+            f"An infeasible stationary point: the violation {certificate.feasibility.value:.3g} cannot be reduced to "
+            f"first order from here (regularity {certificate.regularity:.3g}); the constraints may be inconsistent, or "
+            "the solver needs another start."
+        )
+    singular = np.linalg.svd(jacobian, compute_uv=False)
+    if singular.size and singular.min() <= RANK * singular.max():
+        sentences.append("The constraint gradients are linearly dependent at x: the multipliers are not unique.")
+    if certificate.dual_sign < -tolerance.gradient:
+        sentences.append(
+            f"A multiplier of an inequality is negative ({certificate.dual_sign:.3g}): moving inwards would improve."
+        )
+    if moved > 0:
+        sentences.append(f"x was {moved:.3g} outside of the domain and was projected onto it before it was measured.")
+    measured = certificate.curvature
+    if measured.lower < -tolerance.curvature <= measured.upper:
+        sentences.append(
+            f"The curvature is only known to lie in [{measured.lower:.3g}, {measured.upper:.3g}], which contains the "
+            "tolerance: this is no proof either way."
+        )
+    return tuple(sentences)

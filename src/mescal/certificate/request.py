@@ -1,0 +1,192 @@
+"""What `certify` was asked: checked once, then flat and in float64 for everything behind it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from numbers import Integral, Real
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from ..errors import InputError, InputTypeError
+from ..problem import Parameters, Problem, Program
+from ..sets import ConvexSet
+from ..sets.points import rounding
+from .evaluate import Point
+from .multipliers import best_multipliers, choose_slack
+from .second_order import CONES, Situation
+from .tolerance import Tolerance, as_tolerance
+
+NEAR = 1e-6  # points within this times max(1, |x|) of X are projected onto it before they are measured
+DEFAULT_TOLERANCE = Tolerance(0.01, 0.01)
+WEAK_MULTIPLIER = 1e-6  # multipliers of bounds below this (or below the tolerance, if one is given) count as zero
+
+
+@dataclass(frozen=True)
+class Request:
+    """What `certify` was asked, checked and brought into flat float64 form."""
+
+    problem: Problem
+    program: Program
+    near: Any  # the point in its own precision, projected: activity is decided there
+    x: np.ndarray
+    moved: float
+    multipliers: np.ndarray | None
+    slack: np.ndarray | None
+    tolerance: Tolerance | None
+    cone: str
+    penalty: float
+    confidence: float
+    seed: int
+    samples: int | None
+    bounds: Mapping[str, float] | None
+
+    @property
+    def inequality(self) -> np.ndarray:
+        """Which rows of c are inequalities."""
+        return self.program.layout.inequality
+
+    @property
+    def strong(self) -> float:
+        """The size above which a multiplier of a bound counts as positive."""
+        return WEAK_MULTIPLIER if self.tolerance is None else self.tolerance.gradient
+
+    def project_tangent(self, v: np.ndarray) -> np.ndarray:
+        """Projection onto T_X(x), flat and in float64."""
+        with jax.enable_x64(True):
+            return np.asarray(
+                _tangent(self.problem.domain, self.program.parameters, self.near, np.asarray(v, np.float64))
+            )
+
+    def choose(self, point: Point) -> tuple[np.ndarray, np.ndarray]:
+        """Multipliers and slacks (m rows, zero on equalities): as given, or the best."""
+        if self.slack is None:
+            chosen = choose_slack(
+                point.gradient,
+                point.jacobian,
+                point.constraint,
+                self.inequality,
+                self.project_tangent,
+                self.multipliers,
+            )
+            return chosen.multipliers, chosen.slack
+        if self.multipliers is not None:
+            return self.multipliers, self.slack
+        best = best_multipliers(point.gradient, point.jacobian, self.inequality, self.slack, self.project_tangent)
+        return best, self.slack
+
+    def situation(self, point: Point, multipliers: np.ndarray, slack: np.ndarray) -> Situation:
+        """The point as the second-order conditions see it."""
+        gradient = point.gradient + multipliers @ point.jacobian
+        return Situation(
+            gradient=gradient,
+            jacobian=point.jacobian,
+            multipliers=multipliers,
+            inequality=self.inequality,
+            slack=slack,
+            tangent=self.problem.domain.tangent_cone(self.near),
+            normal=-gradient - self.project_tangent(-gradient),
+            penalty=self.penalty,
+            strong=self.strong,
+        )
+
+    @property
+    def resolution(self) -> float:
+        """How finely curvature must be known where it is not computed densely."""
+        return (self.tolerance or DEFAULT_TOLERANCE).curvature / 8
+
+
+@eqx.filter_jit
+def _tangent(domain: ConvexSet, parameters: Parameters, near: Any, v: Any) -> jax.Array:
+    return parameters.flatten(domain.project_tangent(near, parameters.arrays(v))).astype(v.dtype)
+
+
+def check_request(problem, x, multipliers, slack, tol, cone, penalty, confidence, seed, samples, bounds) -> Request:
+    """The request, or an error in three parts."""
+    if not isinstance(problem, Problem):
+        raise InputTypeError(
+            f"certify got {type(problem).__name__} as its problem",
+            "a mescal.Problem",
+            "build one with mescal.Problem(...)",
+        )
+    if cone not in CONES:
+        raise InputError(f"cone={cone!r}", f"one of {list(CONES)}", "use 'paper' unless bounds are active at x")
+    if not isinstance(seed, (Integral, np.integer)) or isinstance(seed, bool):
+        raise InputTypeError(f"seed={seed!r}", "an integer", "write for example seed=0")
+    if not 0 <= int(seed) < 2**32:
+        raise InputError(f"seed={seed}", "an integer from 0 up to 2^32", "write for example seed=0")
+    if not _is_number(confidence) or not 0 < confidence < 1:
+        raise InputError(f"confidence={confidence!r}", "a number between 0 and 1", "use for example 0.95")
+    if not _is_number(penalty) or not 0 < penalty < np.inf:
+        raise InputError(f"penalty={penalty!r}", "a positive number", "use the penalty of the augmented Lagrangian")
+    if samples is not None and (not isinstance(samples, (Integral, np.integer)) or samples < 16):
+        raise InputError(f"samples={samples!r}", "an integer of at least 16", "leave it out to let certify decide")
+    given = bounds if isinstance(bounds, Mapping) else {"": bounds} if bounds is not None else {}
+    known = set(given) <= {"gradient", "constraint", "hessian"}
+    if not known or any(not _is_number(value) or not 0 < value < np.inf for value in given.values()):
+        raise InputError(
+            f"bounds={bounds!r}",
+            "positive numbers under 'gradient', 'constraint' and 'hessian'",
+            "give a bound on the deviation of one sample from its mean",
+        )
+    tolerance = None if tol is None else as_tolerance(tol)
+    program, vector = problem.bind(x)
+    near, moved = _project(problem, program, vector)
+    layout = program.layout
+    return Request(
+        problem=problem,
+        program=program,
+        near=near,
+        x=np.concatenate([np.ravel(np.asarray(leaf)) for leaf in jax.tree.leaves(near)]).astype(np.float64),
+        moved=moved,
+        multipliers=None
+        if multipliers is None
+        else _numbers(partial(layout.rows, what="multipliers"), multipliers, "multipliers"),
+        slack=None if slack is None else _numbers(layout.slack_rows, slack, "slack"),
+        tolerance=tolerance,
+        cone=cone,
+        penalty=float(penalty),
+        confidence=float(confidence),
+        seed=int(seed),
+        samples=None if samples is None else int(samples),
+        bounds=bounds,
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (Real, np.generic)) and not isinstance(value, (bool, np.bool_))
+
+
+def _numbers(read: Callable[[Any], np.ndarray], values: Any, what: str) -> np.ndarray:
+    """What `read` makes of values given by constraint name or flat, whatever they are."""
+    try:
+        return read(values)
+    except InputError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise InputTypeError(
+            f"{what}={values!r:.60}",
+            "numbers, by constraint name or as one flat array",
+            f"pass what a solver returned, or leave {what} out",
+        ) from error
+
+
+def _project(problem: Problem, program: Program, vector: np.ndarray) -> tuple[Any, float]:
+    """x projected onto X in its own precision, and how far it was moved; refused when that is far."""
+    with jax.enable_x64(True):
+        leaves, treedef = jax.tree.flatten(program.parameters.arrays(vector))
+        typed = [leaf.astype(dtype) for leaf, dtype in zip(leaves, program.parameters.dtypes, strict=True)]
+        near = jax.tree.map(np.asarray, problem.domain.project(jax.tree.unflatten(treedef, typed)))
+    flat = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(near)])
+    moved, size = float(np.linalg.norm(flat.astype(np.float64) - vector)), max(1.0, float(np.linalg.norm(vector)))
+    if moved <= rounding(near) * size:
+        return near, 0.0
+    if moved > NEAR * size:
+        raise InputError(
+            f"x lies outside of {problem.domain}, at a distance of {moved:.3g}",
+            f"a point of the domain, to within {NEAR:g} max(1, |x|)",
+            "project it first: problem.domain.project(x)",
+        )
+    return near, moved

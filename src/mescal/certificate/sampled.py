@@ -1,0 +1,181 @@
+"""Certificates from samples: choose on one batch, measure on another, bound the error at a stated confidence.
+
+The failure probability is shared equally by the three measures and by the looks: on a stream with a tolerance, batches grow
+until the answer is clear, and every look has fresh samples.
+"""
+
+from functools import cached_property, partial
+
+import numpy as np
+import scipy.stats
+
+from ..problem import Sampler
+from . import confidence
+from .assemble import assemble
+from .certificate import Certificate, Measured
+from .cones import Curvature
+from .evaluate import Judge
+from .inexact import Errors, lower_end, upper_end
+from .multipliers import stationarity_of
+from .request import Request
+from .sampling import Batches, split
+from .second_order import CONES, DENSE_SIZE, Situation, on_cone
+from .stream import BLOCK_ROWS
+
+LOOKS = (BLOCK_ROWS, 4 * BLOCK_ROWS, 16 * BLOCK_ROWS, 64 * BLOCK_ROWS)  # samples of a stream, until the answer is clear
+NORM_STEPS = 15  # of the power iteration that bounds the norm of a Hessian that is not formed
+
+
+def certify_from_samples(request: Request, as_sample: bool) -> Certificate:
+    """A certificate with confidence bounds."""
+    streams = any(isinstance(source, Sampler) for source in request.problem.sources)
+    sizes = (request.samples,) if request.samples else LOOKS if request.tolerance and streams else LOOKS[1:2]
+    certificate = None
+    for look, size in enumerate(sizes):
+        failure = (1 - request.confidence) / len(sizes)
+        certificate = one_look(request, split(request.problem, size, request.seed, look, as_sample), failure)
+        tolerance = request.tolerance
+        if tolerance is None or certificate.passes(tolerance) or certificate.refuses(tolerance):
+            break
+    assert certificate is not None
+    return certificate
+
+
+def one_look(request: Request, batches: Batches, failure: float) -> Certificate:
+    """One certificate from one pair of batches."""
+    chooser, judge = Judge(request.program, batches.first), Judge(request.program, batches.second)
+    chosen, point = chooser.point(request.x), judge.point(request.x)
+    multipliers, slack = request.choose(chosen)
+    # Slacks that were chosen rather than given may be any s >= 0: feasibility takes the best one, stationarity counts the
+    # multiplier in full, as for s > 0, whatever the sign of c turns out to be.
+    inactive = request.inequality & (slack > 0)
+    if request.slack is None:
+        slack = np.where(inactive, np.maximum(0, -point.constraint), 0.0)
+    sides = np.where(inactive, 1.0, 0.0)
+    bound = _Bounds(request, judge, batches, multipliers, failure / 3)
+    stationarity = stationarity_of(
+        multipliers, point.gradient, point.jacobian, request.inequality, sides, request.project_tangent
+    )
+    feasibility = float(np.linalg.norm(point.constraint + slack))
+    situation = request.situation(point, multipliers, sides)
+    elsewhere = request.situation(chosen, multipliers, sides)
+    directions = _Hessian(request, chooser, multipliers)
+    hessian = _Hessian(request, judge, multipliers)
+    noise = float(np.sqrt(bound.moments.objective) * scipy.stats.norm.ppf((1 + request.confidence) / 2))
+    return assemble(
+        request,
+        point,
+        situation,
+        bound.stationarity(stationarity),
+        bound.feasibility(feasibility),
+        {name: bound.curvature(name, situation, hessian, directions.on(name, elsewhere)) for name in CONES},
+        Measured(point.objective, point.objective - noise, point.objective + noise, bound.how("objective")),
+        request.confidence,
+        judge.tally + chooser.tally,
+        slack,
+    )
+
+
+class _Hessian:
+    """The Hessian of the Lagrangian over a judge's rows: formed where it is small, its products otherwise."""
+
+    def __init__(self, request: Request, judge: Judge, multipliers: np.ndarray):
+        self.request, self.judge, self.multipliers = request, judge, multipliers
+        size = request.x.size
+        self.matrix = self.product(np.eye(size)) if size <= DENSE_SIZE else None
+
+    def product(self, directions: np.ndarray) -> np.ndarray:
+        return self.judge.hessian_times(self.request.x, self.multipliers, directions)
+
+    def along(self, u: np.ndarray) -> float:
+        """u'Hu."""
+        return float(u @ (self.product(u[:, None])[:, 0] if self.matrix is None else self.matrix @ u))
+
+    def on(self, name: str, situation: Situation, relaxed: float | None = None) -> Curvature:
+        """The smallest curvature on a cone."""
+        resolution, seed = self.request.resolution, self.request.seed
+        return on_cone(name, situation, self.matrix, self.product, resolution, seed, relaxed)
+
+    @cached_property
+    def norm(self) -> float:
+        """|H|; estimated with a margin where H is not formed."""
+        if self.matrix is not None:
+            return float(np.linalg.norm(self.matrix, 2))
+        v, length = np.random.default_rng(self.request.seed).standard_normal(self.request.x.size), 0.0
+        for _ in range(NORM_STEPS):
+            v = self.product(v[:, None] / np.linalg.norm(v))[:, 0]
+            length = float(np.linalg.norm(v))
+        return confidence.POWER_MARGIN * length
+
+
+class _Bounds:
+    """Error bounds of one look, each at the failure probability of one measure."""
+
+    def __init__(self, request: Request, judge: Judge, batches: Batches, multipliers: np.ndarray, failure: float):
+        self.request, self.judge, self.batches, self.failure = request, judge, batches, failure
+        self.given = dict(request.bounds or {})
+        self.multipliers = multipliers
+        self.moments = confidence.moments(judge, batches.noisy, request.x, multipliers)
+        pairs = zip(judge.populations, batches.noisy, strict=True)
+        self.sizes = [population.size for population, noisy in pairs if noisy]
+
+    def how(self, kind: str) -> str:
+        basis = "by the given bound" if kind in self.given else "by the CLT"
+        return f"{self.judge.full_pass} samples, confidence {self.request.confidence:g} {basis}"
+
+    def stationarity(self, value: float) -> Measured:
+        return self._widened(value, "gradient", self.moments.gradient)
+
+    def feasibility(self, value: float) -> Measured:
+        return self._widened(value, "constraint", confidence.Spread.of(self.moments.constraint))
+
+    def curvature(self, name: str, situation: Situation, hessian: _Hessian, elsewhere: Curvature) -> Measured:
+        """Both ends from `inexact`; directions for the upper one: fixed on the other batch, and found on this one."""
+        found = hessian.on(name, situation)
+        size, errors = self.request.x.size, self.errors
+        norm = hessian.norm + errors.hessian
+        lower = lower_end(name, situation, found, partial(hessian.on, name), norm, errors)
+        candidates = []
+        if found.direction is not None:
+            candidates.append((found.direction, hessian.along(found.direction[:size]) + errors.hessian))
+        if elsewhere.direction is not None and "hessian" not in self.given:
+            u = elsewhere.direction
+            variance = confidence.directional(
+                self.judge, self.batches.noisy, self.request.x, self.multipliers, u[:size]
+            )
+            deviation = scipy.stats.norm.ppf(1 - self.failure / 4) * np.sqrt(variance)
+            candidates.append((u, hessian.along(u[:size]) + float(deviation)))
+        upper = np.inf if found.upper == np.inf else upper_end(name, situation, candidates, norm, errors)
+        how = f"{found.how}; {self.how('hessian')}"
+        if "hessian" in self.given and errors.jacobian > 0:
+            how += ", the Jacobian by the CLT"
+        return Measured(found.value, min(lower, found.value), max(upper, found.value), how)
+
+    @cached_property
+    def errors(self) -> Errors:
+        """What the curvatures are subject to, each at a quarter of the failure probability."""
+        failure = self.failure / 4
+        jacobian = np.sqrt(self.moments.jacobian) * (1 + np.sqrt(2 * np.log(1 / failure)))
+        gradient = self._radius("gradient", self.moments.gradient, failure)
+        return Errors(self._hessian(failure), float(jacobian), gradient)
+
+    def _widened(self, value: float, kind: str, spread: confidence.Spread) -> Measured:
+        radius = self._radius(kind, spread, self.failure)
+        return Measured(value, max(0.0, value - radius), value + radius, self.how(kind))
+
+    def _radius(self, kind: str, spread: confidence.Spread, failure: float) -> float:
+        if kind not in self.given:
+            return spread.radius(failure)
+        log = np.log(2 * max(len(self.sizes), 1) / failure)
+        return float(sum(self.given[kind] * np.sqrt(2 * log / n) for n in self.sizes))
+
+    def _hessian(self, failure: float) -> float:
+        """Error of the mean Hessian in operator norm."""
+        size = self.request.x.size
+        if "hessian" not in self.given:
+            v = confidence.hessian_spread(
+                self.judge, self.batches.noisy, self.request.x, self.multipliers, self.request.seed
+            )
+            return confidence.matrix_radius(v, size, failure)
+        bound, log = self.given["hessian"], np.log(2 * size * max(len(self.sizes), 1) / failure)
+        return float(sum(np.sqrt(2 * bound**2 * log / n) + 2 * bound * log / (3 * n) for n in self.sizes))

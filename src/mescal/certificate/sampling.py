@@ -1,0 +1,93 @@
+"""Rows for a statement about a distribution: two independent batches A and B of every source (sample splitting).
+
+Multipliers, slacks and directions are chosen on A; measures and their error bounds come from B with these frozen, so the
+terms of every mean are i.i.d. and no product of two expectations occurs. A stream gives fresh draws; a finite population
+gives two halves of its rows when it is taken as a sample, and all of its rows, without error, when it is not.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..errors import InputError
+from ..problem import Population, Problem, Sampler
+from .stream import BLOCK_ROWS
+
+SMALLEST_HALF = 8  # rows of a half below which a variance estimate means nothing
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Rows of each source for A and B; `noisy` says which sources carry sampling error."""
+
+    first: tuple[Population, ...]
+    second: tuple[Population, ...]
+    noisy: tuple[bool, ...]
+
+
+def split(problem: Problem, samples: int, seed: int, look: int, as_sample: bool) -> Batches:
+    """Two independent batches of every source: `samples` draws each of a stream, halves of a sampled population."""
+    first, second, noisy = [], [], []
+    for k, source in enumerate(problem.sources):
+        if isinstance(source, Sampler):
+            first.append(draw(source, samples, _key(seed, look, 2 * k)))
+            second.append(draw(source, samples, _key(seed, look, 2 * k + 1)))
+        elif as_sample:
+            halves = _halves(source, np.random.default_rng([seed, k]))
+            first.append(halves[0])
+            second.append(halves[1])
+        else:
+            first.append(source)
+            second.append(source)
+        noisy.append(isinstance(source, Sampler) or as_sample)
+    return Batches(tuple(first), tuple(second), tuple(noisy))
+
+
+def draw(sampler: Sampler, samples: int, key: jax.Array) -> Population:
+    """That many draws of a stream, as a population in float64."""
+    with jax.enable_x64(True):
+        blocks = [
+            jax.tree.map(np.asarray, _draw_block(sampler.draw, min(BLOCK_ROWS, samples), key, start))
+            for start in range(0, samples, BLOCK_ROWS)
+        ]
+    rows = jax.tree.map(lambda *leaves: np.concatenate(leaves)[:samples], *blocks)
+    population = Population(rows)
+    population.check()
+    return population
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _draw_block(sampler_draw: Callable, count: int, key: jax.Array, start: Any) -> Any:
+    keys = jax.vmap(lambda i: jax.random.fold_in(key, i))(start + jnp.arange(count, dtype=jnp.uint32))
+    return jax.vmap(sampler_draw)(keys)
+
+
+def _halves(population: Population, rng: np.random.Generator) -> tuple[Population, Population]:
+    half = population.size // 2
+    if half < SMALLEST_HALF:
+        raise InputError(
+            f"a population of {population.size} rows taken as a sample",
+            f"at least {2 * SMALLEST_HALF} rows to split",
+            "certify with as_sample=False, or with more held-out rows",
+        )
+    order = rng.permutation(population.size)
+    return _subset(population, np.sort(order[:half])), _subset(population, np.sort(order[half:]))
+
+
+def _subset(population: Population, rows: np.ndarray) -> Population:
+    weights = None if population.weights is None else population.weights[rows]
+    return Population(jax.tree.map(lambda leaf: np.asarray(leaf)[rows], population.arrays), weights)
+
+
+def _key(seed: int, look: int, stream: int) -> jax.Array:
+    return _fold(jax.random.key(seed, impl="threefry2x32"), look, stream)
+
+
+@jax.jit
+def _fold(key: jax.Array, look: Any, stream: Any) -> jax.Array:
+    return jax.random.fold_in(jax.random.fold_in(key, look), stream)

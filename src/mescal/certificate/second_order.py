@@ -1,0 +1,154 @@
+"""Curvature of the Lagrangian at a point, on three cones in z = (x, s):
+
+- `whole`: all of space, for the augmented Lagrangian,  H + al A'A,  A = [J, S]: the paper's test, sufficient;
+- `paper`: T_X(x) x T_{s >= 0} and A d = 0: its definition (iii);
+- `critical`: in addition d orthogonal to the gradient of the Lagrangian, that is d = 0 along strongly active bounds: the
+  true critical cone, the only one whose condition is necessary at a local minimiser. Where the boundary of X is curved,
+  its curvature times its multiplier is added to H, as the second-order condition for curved sets has it.
+
+H = grad^2 f + sum_j lam_j grad^2 c_j acts on x alone; S puts the slack of each inequality into its row of c.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..sets.cone import TangentCone
+from .cones import Cone, Curvature, smallest_on_cone, smallest_on_cone_matrix_free
+
+CONES = ("whole", "paper", "critical")
+DENSE_SIZE = 1500  # up to this many parameters the Hessian is formed; its eigenvalues then take about a second
+LANCZOS_FAILURE = 1e-6  # probability that a Lanczos lower end is wrong
+
+
+@dataclass(frozen=True)
+class Situation:
+    """A point, as the second-order conditions see it: everything in float64, slacks and rows unscaled.
+
+    `gradient` is that of the Lagrangian in x; `tangent` is None where the set only has a projection; `strong` is the
+    size above which a multiplier of a bound counts as positive; `doubt` is added to the multipliers of the bounds of X
+    before they are used.
+    """
+
+    gradient: np.ndarray
+    jacobian: np.ndarray
+    multipliers: np.ndarray
+    inequality: np.ndarray
+    slack: np.ndarray
+    tangent: TangentCone | None
+    normal: np.ndarray
+    penalty: float
+    strong: float
+    doubt: float = 0.0
+
+    @property
+    def slack_columns(self) -> np.ndarray:
+        """S, shape (m, k): which row each slack belongs to."""
+        return np.eye(len(self.multipliers))[:, self.inequality]
+
+    @property
+    def rows(self) -> np.ndarray:
+        """A = [J, S], shape (m, d + k)."""
+        return np.concatenate([self.jacobian, self.slack_columns], axis=1)
+
+
+def curvatures(
+    situation: Situation, product: Callable[[np.ndarray], np.ndarray], resolution: float, seed: int = 0
+) -> dict[str, Curvature]:
+    """The smallest curvature on each of the three cones; `product` maps (d, k) blocks V to H V."""
+    size = situation.gradient.size
+    matrix = product(np.eye(size)) if size <= DENSE_SIZE else None
+    return {name: on_cone(name, situation, matrix, product, resolution, seed) for name in CONES}
+
+
+def on_cone(
+    name: str,
+    situation: Situation,
+    matrix: np.ndarray | None,
+    product: Callable[[np.ndarray], np.ndarray],
+    resolution: float,
+    seed: int = 0,
+    relaxed: float | None = None,
+) -> Curvature:
+    """The smallest curvature on one cone, dense where `matrix` (H itself) is given, by Lanczos on `product` otherwise.
+
+    With `relaxed`, A d = 0 is no condition any more, and relaxed |A d|^2 is added to the curvature instead.
+    """
+    cone, bending = build_cone(name, situation, rows=relaxed is None)
+    penalty = situation.penalty if name == "whole" else relaxed
+    rows = None if penalty is None else situation.rows
+    size = situation.gradient.size
+    if matrix is not None:
+        joint = np.zeros((cone.size, cone.size))
+        joint[:size, :size] = matrix + np.diag(bending)
+        if rows is not None:
+            joint += penalty * rows.T @ rows
+        found = smallest_on_cone(joint, cone, seed=seed)
+    else:
+
+        def apply(v: np.ndarray) -> np.ndarray:
+            block = v.reshape(cone.size, -1)
+            out = np.zeros_like(block)
+            out[:size] = product(block[:size]) + bending[:, None] * block[:size]
+            if rows is not None:
+                out += penalty * rows.T @ (rows @ block)
+            return out.reshape(v.shape)
+
+        found = smallest_on_cone_matrix_free(
+            apply, cone.size, cone, failure=LANCZOS_FAILURE, resolution=resolution, seed=seed
+        )
+    if situation.tangent is None and name != "whole":
+        how = f"{found.how}; a bound, on all directions: the tangent cone of the set is not known"
+        return Curvature(found.lower, found.lower, np.inf, how, None)
+    return found
+
+
+def build_cone(name: str, situation: Situation, rows: bool = True) -> tuple[Cone, np.ndarray]:
+    """The cone in z, and the diagonal that curved boundaries add to H on it; without `rows`, A d = 0 is left out."""
+    size, slacks = situation.gradient.size, int(situation.inequality.sum())
+    bending = np.zeros(size)
+    if name == "whole":
+        return Cone.of(size + slacks), bending
+    tangent = situation.tangent or TangentCone.whole(size)
+    at_zero = situation.slack[situation.inequality] <= 0
+    lower = np.concatenate([tangent.lower, at_zero])
+    upper = np.concatenate([tangent.upper, np.zeros(slacks, bool)])
+    zero = np.zeros(size + slacks, bool)
+    equalities = [situation.rows[: None if rows else 0], _pad(tangent.equalities, slacks)]
+    inequalities = tangent.inequalities
+    if name == "critical":
+        of_bounds, of_rows = normal_multipliers(tangent, situation.normal)
+        of_rows = of_rows + situation.doubt
+        zero[:size] = (tangent.lower | tangent.upper) & (np.abs(of_bounds) + situation.doubt > situation.strong)
+        zero[size:] = at_zero & (situation.multipliers[situation.inequality] > situation.strong)
+        held = of_rows > situation.strong
+        bending = tangent.bending(np.where(held, of_rows, 0.0))
+        equalities.append(_pad(inequalities[held], slacks))
+        inequalities = inequalities[~held]
+    cone = Cone.of(
+        size + slacks,
+        zero=zero,
+        lower=lower,
+        upper=upper,
+        equalities=np.concatenate(equalities),
+        inequalities=_pad(inequalities, slacks),
+    )
+    return cone, bending
+
+
+def normal_multipliers(tangent: TangentCone, normal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Multipliers of the active bounds (by coordinate) and of the active rows that make up a normal vector of X.
+
+    normal = E' nu + A' mu + (upper part) - (lower part): nu and mu from the coordinates that touch no bound. Any such
+    decomposition gives the same critical cone: all its terms have one sign on tangent directions.
+    """
+    touching = tangent.lower | tangent.upper
+    rows = np.concatenate([tangent.equalities, tangent.inequalities])
+    weights = np.linalg.lstsq(rows[:, ~touching].T, normal[~touching], rcond=None)[0] if len(rows) else np.zeros(0)
+    rest = normal - weights @ rows if len(rows) else normal
+    return np.where(touching, rest, 0.0), weights[len(tangent.equalities) :]
+
+
+def _pad(rows: np.ndarray, columns: int) -> np.ndarray:
+    return np.concatenate([rows, np.zeros((len(rows), columns))], axis=1)
