@@ -15,18 +15,25 @@ from ..oracle import Lagrangian, Work
 from ..oracle.draw import draw_rows
 
 SAMPLES = 1024  # for means
+SMALLEST_SMOOTHNESS = 1e-8  # where the gradient or the curvature along it vanishes; trust radius and descent take over
 NOISE_SAMPLES = 128  # for the covariance, which needs a gradient per sample
 
 
 class Survey(eqx.Module):
-    """Means over samples: c(z) as it stands, |grad f|, the norms of the rows of J, and three noises per theta."""
+    """What samples at z say.
+
+    `constraint` is the mean of c as it stands. Sizes are natural scales of f and of the rows of c: what they change by
+    over a distance max(1, |x|), or between samples, whichever is more. A gradient alone would not do: it vanishes where a
+    function saturates.
+    """
 
     constraint: jax.Array
-    objective_gradient: jax.Array
-    jacobian_rows: jax.Array
+    objective_size: jax.Array
+    constraint_sizes: jax.Array
     gradient_noise: jax.Array
     stationarity_noise: jax.Array
     constraint_noise: jax.Array  # trace of the covariance of C
+    smoothness: jax.Array  # |H g| / |g| along the gradient of L: a scale to start from, secants take over
     work: Work
 
 
@@ -46,6 +53,17 @@ def survey(oracle: Lagrangian, z: jax.Array, key: jax.Array) -> Survey:
     basis = jnp.eye(m, dtype=z.dtype)
     jacobian = jax.vmap(lambda row: pull((jnp.zeros_like(objective), row))[0])(basis).reshape(m, z.size)
     weight = oracle.multipliers + oracle.penalty * constraint
+    each = form.evaluate(z, rows, SAMPLES)
+    reach = jnp.maximum(1, jnp.linalg.norm(z[:size]))
+
+    def slope(y):
+        (value, rows_of_c), back = jax.vjp(means, y)
+        return back((jnp.ones_like(value), oracle.multipliers + oracle.penalty * rows_of_c))[0]
+
+    steepest = slope(z).at[size:].set(0)
+    length = jnp.maximum(jnp.linalg.norm(steepest), jnp.finfo(z.dtype).tiny)
+    bent = jax.jvp(slope, (z,), (steepest / length,))[1]
+    smoothness = jnp.maximum(jnp.linalg.norm(bent[:size]), SMALLEST_SMOOTHNESS)
     few = jax.tree.map(lambda leaf: leaf[:NOISE_SAMPLES], rows)
 
     def influence(row):
@@ -60,10 +78,20 @@ def survey(oracle: Lagrangian, z: jax.Array, key: jax.Array) -> Survey:
         spreads = [jnp.zeros((), z.dtype)] * 3
     spent = Work.of(
         gradient_samples=SAMPLES + NOISE_SAMPLES,
+        hvp_samples=SAMPLES,
         objective_gradients=SAMPLES + NOISE_SAMPLES,
         constraint_values=m * (SAMPLES + NOISE_SAMPLES),
         constraint_gradients=m * (SAMPLES + NOISE_SAMPLES),
     )
     return Survey(
-        constraint, jnp.linalg.norm(gradient[:size]), jnp.linalg.norm(jacobian[:, :size], axis=1), *spreads, spent
+        constraint=constraint,
+        objective_size=jnp.maximum(jnp.linalg.norm(gradient[:size]) * reach, jnp.std(each[0])),
+        constraint_sizes=jnp.maximum(
+            jnp.linalg.norm(jacobian[:, :size], axis=1) * reach, jnp.sqrt(jnp.mean(each[1] ** 2, axis=0))
+        ),
+        gradient_noise=spreads[0],
+        stationarity_noise=spreads[1],
+        constraint_noise=spreads[2],
+        smoothness=smoothness,
+        work=spent,
     )

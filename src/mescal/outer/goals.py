@@ -1,0 +1,50 @@
+"""What the next inner solve is asked for: tolerances in the solver's units, reset batches from the noise, search batches."""
+
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..oracle import Lagrangian
+from ..solvers.base import Goal
+from ..theory.survey import survey
+
+if TYPE_CHECKING:
+    from .run import Run
+
+RESET_ACCURACY = 0.2  # of the tolerance: standard error of a reset gradient on a stream
+LARGEST_RESET = 1 << 21  # thetas of a reset on a stream, at most
+SMALLEST_RESET = 1 << 10
+SEARCH_SHARE = 0.25  # of the work so far: what one curvature search may cost at most ...
+SEARCH_BASE = 20_000  # ... beside this, in total work
+SEARCH_STEPS = 80  # total work of a search of 40 steps per theta of its batch
+SMALLEST_SEARCH = 128
+
+
+def next_goal(run: "Run", oracle: Lagrangian) -> Goal:
+    """Tolerances and batches of the next inner solve."""
+    tolerance, population = run.settings.tolerance, run.program.population
+    gradient = tolerance.gradient
+    if tolerance.relative is not None:
+        size = float(jnp.linalg.norm(run.form.split(run.z)[0]))
+        gradient = min(gradient, tolerance.relative / max(1.0, size))
+    gradient *= run.scales.objective * run.tighter
+    large, noise = population or 0, 0.0
+    if population is None:
+        seen = survey(oracle, run.z, jax.random.fold_in(run.key, (1 << 30) + run.outer))
+        run.work += seen.work.tally()
+        noise = float(seen.gradient_noise)
+        level = max(float(seen.stationarity_noise), float(seen.constraint_noise))
+        wanted = level / (RESET_ACCURACY * gradient) ** 2
+        large = int(np.clip(wanted, SMALLEST_RESET, LARGEST_RESET)) if np.isfinite(wanted) else SMALLEST_RESET
+    affordable = (SEARCH_SHARE * run.work.total + SEARCH_BASE) / SEARCH_STEPS * run.curvature_factor
+    return Goal(
+        gradient=gradient,
+        curvature=tolerance.curvature * run.scales.objective,
+        steps=run.settings.max_inner,
+        population=population,
+        large_batch=large,
+        curvature_batch=int(min(max(affordable, SMALLEST_SEARCH), LARGEST_RESET)),
+        gradient_noise=noise,
+    )

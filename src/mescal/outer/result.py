@@ -1,0 +1,106 @@
+"""What a run hands back: the point, its multipliers and certificate, what it cost, and why it ended."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..certificate import Certificate, Tolerance
+from ..oracle import Tally
+from .history import History
+from .status import Status
+
+
+@dataclass(frozen=True)
+class WorkDone:
+    """Work in thetas: of the solver (its own tests and refused certificates included), and of the judge beside it."""
+
+    solver: Tally
+    judge: Tally
+    searches: Tally
+
+    @property
+    def gradients(self) -> float:
+        """Gradients of the solver; a value counts a third."""
+        return self.solver.gradients
+
+    @property
+    def hvps(self) -> float:
+        """Hessian-vector products of the solver."""
+        return float(self.solver.hvps)
+
+    @property
+    def total(self) -> float:
+        """gradients + 2 hvps."""
+        return self.solver.total
+
+    @property
+    def certificate(self) -> float:
+        """What the judge spent, in the same units."""
+        return self.judge.total
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """Wall-clock seconds: all, of which tracing, lowering and compiling, and of which the final certificate."""
+
+    total: float
+    compile: float
+    certificate: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of `minimize`."""
+
+    x: Any
+    slack: dict[str, np.ndarray]
+    multipliers: dict[str, np.ndarray]
+    status: Status
+    certificate: Certificate
+    objective: float
+    history: History
+    work: WorkDone
+    seconds: Seconds
+    tolerance: Tolerance
+    solver: str
+    seed: int
+    penalty: float
+    outer_iterations: int
+
+    @property
+    def converged(self) -> bool:
+        """Whether the certificate meets the tolerance: computed afresh, in float64, with its error added."""
+        return self.status.converged
+
+    def __str__(self) -> str:
+        c, tol = self.certificate, self.tolerance
+        marks = [
+            ("stationarity", c.stationarity.upper, "<=", tol.gradient),
+            ("feasibility", c.feasibility.upper, "<=", tol.gradient),
+            ("curvature", c.curvature.lower, ">=", -tol.curvature),
+        ]
+        measures = ", ".join(f"{name} {_number(value)} ({sign} {limit:g})" for name, value, sign, limit in marks)
+        multipliers = ", ".join(f"{n} {_short(v)}" for n, v in self.multipliers.items()) or "none"
+        lines = [
+            f"{'CERTIFIED' if self.converged else 'NOT CERTIFIED'}: {self.status}",
+            f"  objective {self.objective:.6g}, {measures}",
+            f"  relative stationarity {c.relative_stationarity.value:.3g}, on the cone {c.cone!r}"
+            + (f"; {c.stationarity.how}" if c.confidence else ""),
+            f"  multipliers: {multipliers}",
+            f"  {self.solver}: {self.outer_iterations} outer iterations, {self.work.total:.3g} evaluations, "
+            f"{self.seconds.total:.2f} s of which {self.seconds.compile:.2f} s compiling and "
+            f"{self.seconds.certificate:.2f} s certifying",
+        ]
+        return "\n".join([*lines, *(f"  warning: {sentence}" for sentence in c.warnings)])
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}" if np.isfinite(value) else "none"
+
+
+def _short(values: np.ndarray) -> str:
+    if values.ndim == 0:
+        return f"{float(values):.4g}"
+    shown = ", ".join(f"{v:.3g}" for v in values.ravel()[:4])
+    return f"[{shown}{', ...' if values.size > 4 else ''}]"

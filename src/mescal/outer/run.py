@@ -1,0 +1,199 @@
+"""One run of MESCAL on the host: the state between outer iterations, and the iteration itself."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..certificate import Certificate
+from ..oracle import Lagrangian, Tally, surrogate
+from ..problem import EqualityForm, Problem
+from ..solvers.base import BROKEN, VERIFIED, Memory, Solver
+from ..solvers.drive import advance, begin
+from ..theory.survey import survey
+from .clock import Clock
+from .dual import dual_step, summable_bound
+from .goals import next_goal
+from .history import History
+from .record import make_row
+from .result import Result, Seconds, WorkDone
+from .scaling import Scales, choose_scales
+from .settings import Settings
+from .start import checked_start
+from .status import Status
+from .verdict import is_infeasible, judge, learn_from_refusal
+
+READY = 0.95  # of the tolerance: a violation below it is worth a certificate
+CHUNK = 32  # solver steps (epochs) between two looks at the clock and the budget
+
+
+class Run:
+    """The state of one run between outer iterations, on the host."""
+
+    def __init__(self, problem: Problem, x0: Any, solver: Solver, settings: Settings, start: Result | None):
+        self.clock = Clock()
+        self.problem, self.solver, self.settings = problem, solver, settings
+        self.program, vector = problem.bind(x0 if start is None else start.x, "x0")
+        self.dtype = jax.dtypes.canonicalize_dtype(vector.dtype)
+        self.data = problem.device_data(self.dtype)
+        self.rule = surrogate(getattr(solver, "surrogate", "ustat"))
+        self.key = jax.random.key(settings.seed, impl="threefry2x32")
+        self.work, self.searches, self.judged = Tally(), Tally(), Tally()
+        self.history = History()
+        self.outer = 0
+        self.first_penalty = settings.penalty if start is None else max(settings.penalty, start.penalty)
+        self.tighter, self.idle, self.curvature_factor = 1.0, 0, 1
+        self.certificate: Certificate | None = None
+        self.certify_seconds = 0.0
+        self.first_violation: float | None = None  # |cbar(x_0)|, the scale of the bounded dual update
+        self.scales = Scales(1.0, np.ones(self.program.layout.size))
+        x = jnp.asarray(checked_start(problem, self.program, vector), self.dtype)
+        slack = np.zeros(self.program.layout.slack_size)
+        plain = np.zeros(self.program.layout.size)
+        if start is not None:
+            plain = self.program.layout.rows(start.multipliers, "multipliers")
+            slack = self.program.layout.slack_rows(start.slack)[self.program.layout.inequality]
+        self.multipliers = plain
+        self.z = self.form.join(x, jnp.asarray(slack, self.dtype))
+        self._survey(start is None)
+
+    # ---- set-up
+
+    @property
+    def form(self) -> EqualityForm:
+        """The equality form in the solver's scales."""
+        units = np.ones(self.program.layout.slack_size)
+        return EqualityForm(
+            self.program, self.problem.domain, np.float64(self.scales.objective), self.scales.constraints, units
+        )
+
+    def oracle(self, penalty: float) -> Lagrangian:
+        """The subproblem at the present multipliers."""
+        return Lagrangian(
+            self.form,
+            self.data,
+            jnp.asarray(self.scales.scaled_multipliers(self.multipliers), self.dtype),
+            jnp.asarray(penalty, self.dtype),
+            self.rule,
+        )
+
+    def _survey(self, set_slack: bool):
+        """Scales from the gradients at the start, and slacks that meet the inequalities there where they can."""
+        seen = survey(self.oracle(self.first_penalty), self.z, jax.random.fold_in(self.key, 1 << 30))
+        self.work += seen.work.tally()
+        if set_slack and self.program.layout.slack_size:
+            x, slack = self.form.split(self.z)
+            rows = np.asarray(seen.constraint)[self.program.layout.inequality]
+            self.z = self.form.join(x, jnp.maximum(slack - jnp.asarray(rows, self.dtype), 0))
+        self.memory = Memory.fresh(seen.smoothness, self.dtype)
+        if self.settings.scale:
+            self.scales = choose_scales(float(seen.objective_size), np.asarray(seen.constraint_sizes, np.float64))
+            self.memory = Memory.fresh(seen.smoothness * self.scales.objective, self.dtype)
+
+    # ---- the loop
+
+    def go(self) -> Result:
+        """Outer iterations until a certificate, a cap, a budget, or an interruption."""
+        status = Status.OUTER_LIMIT
+        try:
+            for k in range(self.settings.max_outer):
+                self.outer = k
+                status = self._outer_iteration()
+                if status is not None:
+                    break
+            else:
+                status = Status.OUTER_LIMIT
+        except KeyboardInterrupt:
+            status = Status.INTERRUPTED
+        return self._result(status)
+
+    def _outer_iteration(self) -> Status | None:
+        k, settings = self.outer, self.settings
+        penalty = self.first_penalty * settings.growth**k
+        oracle = self.oracle(penalty)
+        goal = next_goal(self, oracle)
+        plan = self.solver.plan(goal, self.dtype)
+        state = begin(self.solver, oracle, self.z, plan, self.memory, jax.random.fold_in(self.key, k))
+        stop = None
+        chunk = jnp.int32(CHUNK)
+        while True:
+            state = jax.block_until_ready(advance(self.solver, oracle, state, plan, chunk))
+            inner = int(state.progress.status)
+            spent = self.work + state.progress.work.tally()
+            if inner != 0:
+                break
+            if self.clock.seconds > settings.max_seconds:
+                stop = Status.TIME_LIMIT
+                break
+            if spent.total > settings.max_work:
+                stop = Status.WORK_LIMIT
+                break
+        self.work = spent
+        self.searches += state.progress.searches.tally()
+        self.memory = state.memory
+        moved = bool(jnp.any(state.reset.z != self.z))
+        if inner == BROKEN and not np.isfinite(float(state.reset.value)):
+            return Status.NOT_FINITE
+        self.z = state.reset.z
+        constraint = np.asarray(state.reset.constraint, np.float64) / self.scales.constraints
+        row = make_row(self, state, constraint, penalty, goal, inner)
+        if stop is not None:
+            return stop
+        if inner == BROKEN:
+            return Status.NOT_FINITE
+        feasible = np.linalg.norm(constraint) <= READY * settings.tolerance.gradient
+        tilde = self.scales.multipliers(np.asarray(state.reset.multipliers, np.float64))
+        if inner == VERIFIED and feasible:
+            if judge(self, tilde, penalty).passes(settings.tolerance):
+                self.multipliers = tilde
+                return Status.CERTIFIED
+            learn_from_refusal(self)
+        elif is_infeasible(self, tilde, penalty):
+            self.multipliers = tilde
+            return Status.INFEASIBLE
+        self.idle = 0 if moved else self.idle + 1
+        if self.idle >= 2 and not feasible:
+            self.tighter, self.idle = self.tighter / 2, 0
+        violation = constraint * self.scales.constraints
+        if self.first_violation is None:
+            self.first_violation = float(np.linalg.norm(violation))
+        bound = summable_bound(k, self.first_violation) if settings.bounded_dual else np.inf
+        scaled = dual_step(self.scales.scaled_multipliers(self.multipliers), violation, penalty, bound)
+        self.multipliers = self.scales.multipliers(scaled)
+        if self.clock.seconds > settings.max_seconds:
+            return Status.TIME_LIMIT
+        if self.work.total > settings.max_work:
+            return Status.WORK_LIMIT
+        return Status.STOPPED if settings.callback is not None and settings.callback(row) else None
+
+    def _result(self, status: Status) -> Result:
+        """Everything, with a certificate of the last good point whatever happened."""
+        penalty = self.first_penalty * self.settings.growth**self.outer
+        if self.certificate is None:
+            judge(self, self.multipliers, penalty)
+        certificate = self.certificate
+        assert certificate is not None
+        if (
+            status is not Status.CERTIFIED
+            and status is not Status.NOT_FINITE
+            and certificate.passes(self.settings.tolerance)
+        ):
+            status = Status.CERTIFIED
+        x, _ = self.form.split(self.z)
+        return Result(
+            x=self.program.parameters.restore(x),
+            slack=certificate.slack,
+            multipliers=certificate.multipliers,
+            status=status,
+            certificate=certificate,
+            objective=certificate.objective.value,
+            history=self.history,
+            work=WorkDone(self.work, self.judged + certificate.work, self.searches),
+            seconds=Seconds(self.clock.seconds, self.clock.compiling, self.certify_seconds),
+            tolerance=self.settings.tolerance,
+            solver=type(self.solver).name,
+            seed=self.settings.seed,
+            penalty=penalty,
+            outer_iterations=self.outer + 1,
+        )

@@ -1,0 +1,35 @@
+"""Automatic scaling: an objective and constraint rows whose natural size at the start is far from 1 are brought there.
+
+Tolerances are scaled along, and everything that is reported is unscaled, so scaling changes the path and nothing else.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+PLAIN = (1e-2, 1e2)  # sizes between these are left alone
+
+
+@dataclass(frozen=True)
+class Scales:
+    """Factors on f and on the rows of c in the solver's units."""
+
+    objective: float
+    constraints: np.ndarray
+
+    def multipliers(self, scaled: np.ndarray) -> np.ndarray:
+        """Multipliers of the problem as stated."""
+        return scaled * self.constraints / self.objective
+
+    def scaled_multipliers(self, plain: np.ndarray) -> np.ndarray:
+        """Multipliers in the solver's units."""
+        return plain * self.objective / self.constraints
+
+
+def choose_scales(objective: float, constraints: np.ndarray) -> Scales:
+    """From the natural sizes of f and of the rows of c."""
+    return Scales(_factor(objective), np.asarray([_factor(float(size)) for size in constraints]))
+
+
+def _factor(size: float) -> float:
+    return 1.0 if size == 0 or PLAIN[0] <= size <= PLAIN[1] else 1.0 / size

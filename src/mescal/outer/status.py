@@ -1,0 +1,58 @@
+"""Why a run ended: a closed list of sentences, each with advice, each saying whether it means convergence."""
+
+from enum import Enum
+
+
+class Status(Enum):
+    """How a run ended. `converged` is true for one member alone: the point was certified."""
+
+    CERTIFIED = (
+        "Certified: stationary, feasible and without negative curvature to the tolerance.",
+        "Nothing to do; look at the certificate's warnings.",
+    )
+    OUTER_LIMIT = (
+        "Stopped at the cap on outer iterations without a certificate.",
+        "Raise max_outer, or continue with start=result; look at which measure is still too large.",
+    )
+    WORK_LIMIT = (
+        "Stopped at the work budget without a certificate.",
+        "Raise max_work, or continue with start=result.",
+    )
+    TIME_LIMIT = (
+        "Stopped at the time budget without a certificate.",
+        "Raise max_seconds, or continue with start=result.",
+    )
+    INFEASIBLE = (
+        "Locally infeasible: the constraints are violated and, to first order, cannot be violated less from here.",
+        "Check that the constraints are consistent, loosen a bound, or start elsewhere.",
+    )
+    NOT_FINITE = (
+        "A function or a derivative was NaN or infinite; the last good point was kept.",
+        "Check the functions near the returned x, bound x by a domain, or scale the problem.",
+    )
+    INTERRUPTED = (
+        "Interrupted; the last good point was kept.",
+        "Continue with start=result.",
+    )
+    STOPPED = (
+        "Stopped by the callback.",
+        "Continue with start=result.",
+    )
+
+    @property
+    def sentence(self) -> str:
+        """What happened."""
+        return self.value[0]
+
+    @property
+    def advice(self) -> str:
+        """What to do about it."""
+        return self.value[1]
+
+    @property
+    def converged(self) -> bool:
+        """Whether the point is certified."""
+        return self is Status.CERTIFIED
+
+    def __str__(self) -> str:
+        return self.sentence if self.converged else f"{self.sentence} {self.advice}"

@@ -1,0 +1,64 @@
+"""Asking the judge, learning from its refusals, and telling an infeasible problem from a slow one."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..certificate import Certificate, certify
+
+if TYPE_CHECKING:
+    from .run import Run
+
+STALLED = 8  # outer iterations without progress in feasibility before its regularity is measured
+PROGRESS = 0.9  # factor that counts as progress
+IRREGULAR = 1e-3  # regularity below which a violated constraint cannot be improved to first order
+
+
+def judge(run: "Run", multipliers: np.ndarray, penalty: float) -> Certificate:
+    """Ask the judge about the present point."""
+    layout = run.program.layout
+    x, slack = run.form.split(run.z)
+    certificate = certify(
+        run.problem,
+        run.program.parameters.restore(x),
+        multipliers,
+        slack=np.asarray(slack, np.float64) if layout.slack_size else np.zeros(0),
+        tol=run.settings.tolerance,
+        cone=run.settings.cone,
+        penalty=penalty,
+        confidence=run.settings.confidence,
+        seed=(run.settings.seed + 7919 * (run.outer + 1)) % 2**32,
+    )
+    run.certificate = certificate
+    run.certify_seconds = certificate.seconds
+    return certificate
+
+
+def learn_from_refusal(run: "Run"):
+    """What to do better; the judge's work becomes the solver's."""
+    assert run.certificate is not None
+    run.work += run.certificate.work
+    tolerance = run.settings.tolerance
+    if run.certificate.curvature.lower < -tolerance.curvature:
+        run.curvature_factor *= 16
+    if (
+        run.certificate.stationarity.upper > tolerance.gradient
+        or run.certificate.feasibility.upper > tolerance.gradient
+    ):
+        run.tighter /= 1.5
+    run.certificate = None
+
+
+def is_infeasible(run: "Run", multipliers: np.ndarray, penalty: float) -> bool:
+    """Whether the violation has stopped falling at a point where it cannot fall to first order."""
+    violation = run.history.column("feasibility")
+    if len(violation) <= STALLED or violation[-1] <= run.settings.tolerance.gradient:
+        return False
+    if violation[-1] < PROGRESS * violation[-1 - STALLED] or len(violation) % STALLED:
+        return False
+    certificate = judge(run, multipliers, penalty)
+    if certificate.regularity < IRREGULAR:
+        return True
+    run.work += certificate.work
+    run.certificate = None
+    return False

@@ -1,0 +1,102 @@
+"""What a sub-solver is: settings, a state, and `init / step`; the loop around it is written once, in `drive`.
+
+A sub-solver minimises the augmented Lagrangian of one outer iteration, given as an oracle, to the tolerances of a
+`Goal`. It never sees a constraint.
+"""
+
+import abc
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ..oracle import Lagrangian, Work
+from ..theory.constants import SubproblemConstants
+
+RUNNING, VERIFIED, EXHAUSTED, BROKEN = range(4)  # why an inner solve stands where it stands
+
+
+class Memory(eqx.Module):
+    """What a solver learnt of the landscape and keeps between outer iterations.
+
+    Its smoothness, a floor under it, and the trust radius as a share of its natural size.
+    """
+
+    smoothness: jax.Array
+    floor: jax.Array
+    trust: jax.Array
+
+    @classmethod
+    def fresh(cls, smoothness: Any, dtype: Any) -> "Memory":
+        """At the start of a run."""
+        return cls(jnp.asarray(smoothness, dtype), jnp.zeros((), dtype), jnp.ones((), dtype))
+
+
+class Progress(eqx.Module):
+    """The part of every state that the driver, the outer loop and people look at."""
+
+    z: jax.Array
+    key: jax.Array
+    steps: jax.Array
+    status: jax.Array
+    work: Work
+    searches: Work  # the part of the work that curvature searches took
+    stationarity: jax.Array  # |P_T(-g)| at the last reset
+    curvature: jax.Array  # the last curvature found by a search; NaN before the first
+    escapes: jax.Array  # negative-curvature steps taken
+
+
+class Goal(NamedTuple):
+    """What the outer loop asks of one inner solve, on the host: tolerances and cap, in the solver's units.
+
+    `population` is the number of thetas in a full pass (None on a stream); `constants` are those of the subproblem where
+    they are known: a theory mode needs them, practical modes estimate what they need.
+    """
+
+    gradient: float
+    curvature: float
+    steps: int
+    population: int | None
+    large_batch: int
+    curvature_batch: int
+    gradient_noise: float = 0.0
+    constants: SubproblemConstants | None = None
+
+
+class Solver(eqx.Module):
+    """Settings of a sub-solver. Final classes only: one algorithm per file, no overriding.
+
+    `plan` turns a goal into arrays, on the host, once per outer iteration; `init` and `step` are compiled. States have a
+    `progress` and a `memory`.
+    """
+
+    name: ClassVar[str]
+
+    @abc.abstractmethod
+    def plan(self, goal: Goal, dtype: Any) -> Any:
+        """The parameters of one inner solve as array leaves: nothing in them may change what is compiled."""
+
+    @abc.abstractmethod
+    def init(self, oracle: Lagrangian, z: jax.Array, plan: Any, memory: Memory, key: jax.Array) -> Any:
+        """The state at the start of an inner solve."""
+
+    @abc.abstractmethod
+    def step(self, oracle: Lagrangian, state: Any, plan: Any) -> Any:
+        """The next state; `state.progress.status` says when it is over."""
+
+
+def fresh_progress(z: jax.Array, key: jax.Array) -> Progress:
+    """Progress at the start of an inner solve."""
+    dtype = z.dtype
+    return Progress(
+        z=z,
+        key=key,
+        steps=jnp.int32(0),
+        status=jnp.int32(RUNNING),
+        work=Work.zero(),
+        searches=Work.zero(),
+        stationarity=jnp.asarray(jnp.inf, dtype),
+        curvature=jnp.asarray(jnp.nan, dtype),
+        escapes=jnp.int32(0),
+    )

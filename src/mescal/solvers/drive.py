@@ -1,0 +1,35 @@
+"""The one compiled loop: steps of a sub-solver until it is done, a chunk of steps has passed, or a counter is half full.
+
+Everything that changes between outer iterations is an array leaf of the arguments, so a solver and a problem have one
+compiled program. A chunk is the unit of progress, budgets and interruption.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ..oracle import Lagrangian
+from .base import RUNNING, Memory, Solver
+
+
+@eqx.filter_jit
+def begin(solver: Solver, oracle: Lagrangian, z: jax.Array, plan: Any, memory: Memory, key: jax.Array) -> Any:
+    """The state at the start of an inner solve."""
+    return solver.init(oracle, z, plan, memory, key)
+
+
+@eqx.filter_jit
+def advance(solver: Solver, oracle: Lagrangian, state: Any, plan: Any, chunk: jax.Array) -> Any:
+    """The state after at most `chunk` more calls of `step`."""
+
+    def going(carry):
+        calls, state = carry
+        return (calls < chunk) & (state.progress.status == RUNNING)
+
+    def body(carry):
+        calls, state = carry
+        return calls + 1, solver.step(oracle, state, plan)
+
+    return jax.lax.while_loop(going, body, (jnp.int32(0), state))[1]

@@ -1,0 +1,234 @@
+"""Epochs: what every practical solver does around its own recursion.
+
+An epoch starts with a reset: the exact gradient of a finite population, or one from a large batch. Then
+
+1. descent: if the value at the reset is above that of the reset before, go back there, raise the smoothness fourfold
+   and shrink the trust radius (spec 5.4: without this test the same code ends far out in a flat region);
+2. stop: if |P_T(-g)| <= 0.9 eps, search for negative curvature; none: verified; some: move along it;
+3. otherwise run the solver's recursion, until its period ends, its running estimate falls below 0.8 eps, or it has gone
+   as far from the reset as a descent test can answer for.
+"""
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..curvature import Search
+from ..oracle import Lagrangian, Work
+from .base import BROKEN, EXHAUSTED, RUNNING, VERIFIED, Goal, Memory, Progress, Solver, fresh_progress
+from .move import SURE, best_slack, escape, paired_differences
+
+TRIGGER = 0.8  # of the tolerance: a running estimate below it asks for a reset
+VERIFY = 0.9  # of the tolerance: a reset gradient below it is accepted
+CURVATURE = 0.8  # of the tolerance: what the search is asked to find
+BACKTRACK = 4.0  # factor on the smoothness, and on the inverse of the trust radius, when a reset finds no descent
+REGAIN = 2.0  # factor on the trust radius when it does
+NORM_TEST = 0.5  # of the last gradient: standard error of a reset gradient on a stream
+SMALLEST_RESET = 1024  # thetas of a reset on a stream
+LONGEST_PERIOD = 512  # steps between resets at most
+FAILURES = 24  # resets in a row without descent that end a solve: the smoothness has grown by 4^24
+BROKEN_RESETS = 8  # resets in a row that are not finite before the problem is blamed
+FLOOR_DECAY = 0.5  # of the floor under the smoothness at every reset that finds descent
+
+
+class Target(eqx.Module):
+    """A goal as array leaves: tolerances, the cap t* on steps, sizes of large batches."""
+
+    gradient: jax.Array
+    curvature: jax.Array
+    steps: jax.Array
+    period: jax.Array  # steps between resets
+    large_batch: jax.Array
+    gradient_noise: jax.Array  # per theta; 0 where resets are exact
+    curvature_batch: jax.Array
+
+
+class Reset(eqx.Module):
+    """A reset: the point, its value and gradient, the constraint there, and how stationary it is at which multipliers."""
+
+    z: jax.Array
+    value: jax.Array
+    gradient: jax.Array
+    constraint: jax.Array
+    multipliers: jax.Array
+    stationarity: jax.Array
+
+
+class EpochState(eqx.Module):
+    """Progress, memory, and the last reset that descended."""
+
+    progress: Progress
+    memory: Memory
+    reset: Reset
+    first_value: jax.Array  # of the augmented Lagrangian at the start; NaN before the first reset
+    failures: jax.Array  # resets in a row that did not descend
+
+
+class Inner(eqx.Module):
+    """What a recursion hands back: where it got to, the smoothness it saw, its steps and work."""
+
+    z: jax.Array
+    smoothness: jax.Array
+    steps: jax.Array
+    work: Work
+
+
+class EpochSolver(Solver):
+    """A practical solver: a recursion inside epochs."""
+
+    search: eqx.AbstractVar[Search]
+    batch: eqx.AbstractVar[int]
+    period: eqx.AbstractVar[int]
+
+    @abc.abstractmethod
+    def recurse(
+        self, oracle: Lagrangian, reset: Reset, memory: Memory, target: Target, key: jax.Array, budget: jax.Array
+    ) -> Inner:
+        """Steps from a reset, at most `budget` of them."""
+
+    def plan(self, goal: Goal, dtype: Any) -> Target:
+        """The goal as arrays."""
+        return Target(
+            jnp.asarray(goal.gradient, dtype),
+            jnp.asarray(goal.curvature, dtype),
+            jnp.int32(goal.steps),
+            jnp.int32(self._period(goal)),
+            jnp.int32(goal.large_batch),
+            jnp.asarray(goal.gradient_noise, dtype),
+            jnp.int32(goal.curvature_batch),
+        )
+
+    def _period(self, goal: Goal) -> int:
+        """Steps between resets: on a stream as many as cost what a reset costs, so that neither dominates."""
+        if goal.population is not None:
+            return self.period
+        return int(np.clip(goal.large_batch // (2 * self.batch), self.period, LONGEST_PERIOD))
+
+    def init(self, oracle: Lagrangian, z: jax.Array, target: Target, memory: Memory, key: jax.Array) -> EpochState:
+        """Before the first reset."""
+        z = oracle.project(z)
+        nothing, unknown = jnp.zeros(oracle.form.constraints, z.dtype), jnp.asarray(jnp.inf, z.dtype)
+        reset = Reset(z, unknown, jnp.zeros_like(z), nothing, nothing, unknown)
+        return EpochState(fresh_progress(z, key), memory, reset, jnp.asarray(jnp.nan, z.dtype), jnp.int32(0))
+
+    def step(self, oracle: Lagrangian, state: EpochState, target: Target) -> EpochState:
+        """One epoch."""
+        progress, memory = state.progress, state.memory
+        key_reset, key_search, key_escape, key_inner, key_next = jax.random.split(progress.key, 5)
+        candidate, noise, spent = take_reset(oracle, progress.z, state.reset, target, key_reset)
+        broken = ~jnp.isfinite(candidate.value) | ~jnp.all(jnp.isfinite(candidate.gradient))
+        first = jnp.isinf(state.reset.value)
+        worse = ~first & (broken | (candidate.value > state.reset.value + noise))
+        reset = _select(worse, state.reset, candidate)
+        smoothness = jnp.where(worse, BACKTRACK * jnp.maximum(memory.smoothness, memory.floor), memory.smoothness)
+        floor = jnp.where(worse, smoothness, FLOOR_DECAY * memory.floor)
+        trust = jnp.where(worse, memory.trust / BACKTRACK, jnp.minimum(1, memory.trust * REGAIN))
+        memory = Memory(smoothness, floor, trust)
+        stop = ~worse & (reset.stationarity <= VERIFY * target.gradient)
+        work = progress.work + spent
+
+        def searching(_):
+            found, looked = self.search(
+                oracle, reset.z, CURVATURE * target.curvature, key_search, target.curvature_batch
+            )
+            moved, tried = jax.lax.cond(
+                found.negative,
+                lambda: escape(oracle, reset.z, found.direction, found.curvature, key_escape, target.curvature_batch),
+                lambda: (reset.z, Work.zero()),
+            )
+            escaped = found.negative & jnp.any(moved != reset.z)
+            status = jnp.where(found.negative & ~escaped, EXHAUSTED, jnp.where(escaped, RUNNING, VERIFIED))
+            return moved, status.astype(jnp.int32), found.curvature, escaped.astype(jnp.int32), looked + tried
+
+        def passing(_):
+            return reset.z, jnp.int32(RUNNING), progress.curvature, jnp.int32(0), Work.zero()
+
+        z, status, curvature, escaped, looked = jax.lax.cond(stop, searching, passing, None)
+
+        def recursing(_):
+            return self.recurse(oracle, reset, memory, target, key_inner, target.steps - progress.steps)
+
+        def resting(_):
+            return Inner(z, memory.smoothness, jnp.int32(1), Work.zero())
+
+        inner = jax.lax.cond(stop, resting, recursing, None)
+        steps = progress.steps + inner.steps
+        status = jnp.where((status == RUNNING) & (steps >= target.steps), EXHAUSTED, status)
+        failures = jnp.where(worse, state.failures + 1, 0)
+        status = jnp.where((status == RUNNING) & (failures >= FAILURES), EXHAUSTED, status)
+        status = jnp.where(broken & (first | (failures >= BROKEN_RESETS)), BROKEN, status)
+        done = status != RUNNING
+        progress = Progress(
+            z=jnp.where(done, reset.z, inner.z),
+            key=key_next,
+            steps=steps,
+            status=status.astype(jnp.int32),
+            work=work + looked + inner.work,
+            searches=progress.searches + looked,
+            stationarity=reset.stationarity,
+            curvature=curvature,
+            escapes=progress.escapes + escaped,
+        )
+        first_value = jnp.where(first, reset.value, state.first_value)
+        return EpochState(progress, Memory(inner.smoothness, memory.floor, memory.trust), reset, first_value, failures)
+
+
+def take_reset(
+    oracle: Lagrangian, z: jax.Array, before: Reset, target: Target, key: jax.Array
+) -> tuple[Reset, jax.Array, Work]:
+    """A reset at z, exact or from a large batch, and the noise of its value against the last reset's."""
+    return exact_reset(oracle, z) if oracle.population is not None else sampled_reset(oracle, z, before, target, key)
+
+
+def exact_reset(oracle: Lagrangian, z: jax.Array) -> tuple[Reset, jax.Array, Work]:
+    """From a full pass; slacks are moved to their best for this x, which c being known costs nothing."""
+    at, work = oracle.exact(z)
+    if at.jacobian is not None:
+        relaxed = best_slack(oracle, z, at.constraint)
+        at, z = oracle.shifted(at, z, relaxed), relaxed
+    stationarity = jnp.linalg.norm(oracle.project_tangent(z, -at.gradient))
+    multipliers = oracle.multipliers + oracle.penalty * at.constraint
+    return Reset(z, at.value, at.gradient, at.constraint, multipliers, stationarity), jnp.zeros((), z.dtype), work
+
+
+def sampled_reset(
+    oracle: Lagrangian, z: jax.Array, before: Reset, target: Target, key: jax.Array
+) -> tuple[Reset, jax.Array, Work]:
+    """From a batch that is as large as the last gradient and the tolerance ask for.
+
+    The error of the mean constraint, times al J', is an error of the multiplier, not of stationarity: multipliers may move
+    within it to make the point as stationary as it is. Values are differences to the last reset on common samples.
+    """
+    known = jnp.isfinite(before.value)
+    wanted = target.gradient_noise / (NORM_TEST * jnp.linalg.norm(before.gradient)) ** 2
+    wanted = jnp.where(known, jnp.clip(wanted, SMALLEST_RESET, target.large_batch), target.large_batch)
+    n = jnp.where(jnp.isfinite(wanted), wanted, target.large_batch).astype(jnp.int32)
+    at, work = oracle.estimate(z, jax.random.fold_in(key, 1), n)
+    reach = SURE * oracle.penalty * jnp.sqrt(at.constraint_variance)
+    shift = best_shift(oracle, z, at, reach)
+    stationarity = jnp.linalg.norm(oracle.project_tangent(z, -(at.gradient + shift @ at.jacobian)))
+    difference, error, compared = paired_differences(oracle, z[None], before.z, jax.random.fold_in(key, 2), n)
+    value = jnp.where(known, before.value + difference[0], 0)
+    multipliers = oracle.multipliers + oracle.penalty * at.constraint + shift
+    stationarity = jnp.where(n >= target.large_batch, stationarity, jnp.inf)  # a small batch verifies nothing
+    reset = Reset(z, value, at.gradient, at.constraint, multipliers, stationarity)
+    return reset, SURE * error[0], work + compared
+
+
+def best_shift(oracle: Lagrangian, z: jax.Array, at: Any, reach: jax.Array) -> jax.Array:
+    """argmin over |mu_j| <= reach_j of |P(g + J'mu)| on the face of z, by least squares and clipping."""
+    if oracle.form.constraints == 0:
+        return reach
+    rows = jax.vmap(lambda row: oracle.project_face(z, row))(at.jacobian)
+    gradient = oracle.project_face(z, at.gradient)
+    gram = rows @ rows.T
+    ridge = jnp.finfo(z.dtype).eps * jnp.trace(gram) * jnp.eye(gram.shape[0], dtype=z.dtype)
+    return jnp.clip(-jnp.linalg.solve(gram + ridge + jnp.finfo(z.dtype).tiny, rows @ gradient), -reach, reach)
+
+
+def _select(condition: jax.Array, first: Any, second: Any) -> Any:
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), first, second)

@@ -1,0 +1,71 @@
+"""SG-HV-NC (Arjevani, Carmon, Duchi, Foster, Sekhari, Sridharan 2020; the paper's Algorithms 2 and 3) as a sub-solver.
+
+Practical mode, inside epochs: the gradient is carried along a step by Hessian-vector products at points between its ends,
+
+    g <- g + (1/J) sum_j H(z + (j - 1/2)/J dz; S_j) dz          (HVP-RVR)
+
+which needs no common randomness at two points. Deviations from the paper's printed form:
+
+1. midpoints of the J segments instead of their left ends: the same cost, and exact to third order along the step;
+2. the length of an epoch is geometric with mean `period`: the paper's Bernoulli reset, drawn once per epoch;
+3. step and stop rules are those of `epoch`: estimated smoothness, descent test, search at the stop.
+"""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ..curvature import Lanczos, Search
+from ..oracle import Work
+from .epoch import TRIGGER, EpochSolver, Inner
+from .move import gradient_step, too_far
+from .secant import DECAY, secant
+
+
+class SgHvNc(EpochSolver):
+    """Settings of SG-HV-NC.
+
+    **Arguments:**
+
+    - `points`: J, points on the path of a step.
+    - `batch`: thetas at each point.
+    - `period`: mean number of steps between resets.
+    - `search`: the negative-curvature search.
+    """
+
+    name: ClassVar[str] = "sg-hv-nc"
+
+    points: int = eqx.field(static=True, default=16)
+    batch: int = eqx.field(static=True, default=2)
+    period: int = eqx.field(static=True, default=64)
+    search: Search = Lanczos()
+
+    def recurse(self, oracle, reset, memory, target, key, budget):
+        """The HVP-RVR recursion."""
+        key_length, key = jax.random.split(key)
+        length = 1 + jnp.floor(jnp.log(jax.random.uniform(key_length, minval=1e-7)) / jnp.log1p(-1 / target.period))
+        length = jnp.minimum(length.astype(jnp.int32), budget)
+        fractions = (jnp.arange(self.points, dtype=reset.z.dtype) + 0.5) / self.points
+
+        def going(state):
+            t, _, _, _, done, _ = state
+            return (t < length) & ~done
+
+        def advance(state):
+            t, z, gradient, smoothness, _, work = state
+            moved = gradient_step(oracle, z, gradient, smoothness, memory.trust)
+            keys = jax.random.split(jax.random.fold_in(key, t), self.points)
+            step = moved - z
+            products, spent = jax.vmap(lambda a, k: oracle.hvp(z + a * step, step, k, self.batch))(fractions, keys)
+            change = jnp.mean(products, axis=0)
+            gradient = gradient + change
+            smoothness = jnp.maximum(DECAY * smoothness, jnp.maximum(secant(oracle, change, step), memory.floor))
+            small = jnp.linalg.norm(oracle.project_tangent(moved, -gradient)) <= TRIGGER * target.gradient
+            done = small | too_far(oracle, moved, reset.z, memory.trust)
+            return t + 1, moved, gradient, smoothness, done, work + Work(jnp.sum(spent.low, 0), spent.high[0])
+
+        start = (jnp.int32(0), reset.z, reset.gradient, memory.smoothness, jnp.asarray(False), Work.zero())
+        t, z, _, smoothness, _, work = jax.lax.while_loop(going, advance, start)
+        return Inner(z, smoothness, t, work)

@@ -1,0 +1,55 @@
+"""SPIDER (Fang, Li, Lin, Zhang 2018; the paper's Algorithm 6) as a sub-solver.
+
+Practical mode (the default), inside epochs: g <- g + grad_S(z+) - grad_S(z) on one small batch S, steps 1/L in a diagonal
+metric with a trust radius, L tracked by the secants of these differences.
+"""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ..curvature import Lanczos, Search
+from ..oracle import Work
+from .epoch import TRIGGER, EpochSolver, Inner
+from .move import gradient_step, too_far
+from .secant import DECAY, secant
+
+
+class Spider(EpochSolver):
+    """Settings of SPIDER.
+
+    **Arguments:**
+
+    - `batch`: thetas of a recursive step.
+    - `period`: steps between resets.
+    - `search`: the negative-curvature search.
+    """
+
+    name: ClassVar[str] = "spider"
+
+    batch: int = eqx.field(static=True, default=64)
+    period: int = eqx.field(static=True, default=32)
+    search: Search = Lanczos()
+
+    def recurse(self, oracle, reset, memory, target, key, budget):
+        """The SARAH recursion."""
+
+        def going(state):
+            t, _, _, _, done, _ = state
+            return (t < jnp.minimum(target.period, budget)) & ~done
+
+        def advance(state):
+            t, z, gradient, smoothness, _, work = state
+            moved = gradient_step(oracle, z, gradient, smoothness, memory.trust)
+            change, spent = oracle.difference(moved, z, jax.random.fold_in(key, t), self.batch)
+            gradient = gradient + change
+            smoothness = jnp.maximum(DECAY * smoothness, jnp.maximum(secant(oracle, change, moved - z), memory.floor))
+            small = jnp.linalg.norm(oracle.project_tangent(moved, -gradient)) <= TRIGGER * target.gradient
+            done = small | too_far(oracle, moved, reset.z, memory.trust)
+            return t + 1, moved, gradient, smoothness, done, work + spent
+
+        start = (jnp.int32(0), reset.z, reset.gradient, memory.smoothness, jnp.asarray(False), Work.zero())
+        t, z, _, smoothness, _, work = jax.lax.while_loop(going, advance, start)
+        return Inner(z, smoothness, t, work)

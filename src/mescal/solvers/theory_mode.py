@@ -1,0 +1,109 @@
+"""What the theory modes share: known constants, counts that fit a device, the search's batch, resets, uniform choices.
+
+A theory mode takes every parameter from the formulas of `theory`, which hold for X = R^d. Each move is projected onto X, so
+that iterates stay feasible for any X; the guarantees are those of X = R^d. An inner solve ends as VERIFIED when the
+algorithm reached the end that its theorem speaks of, with the theorem's probability and no further check; as EXHAUSTED
+when it used up its steps without; as BROKEN when an estimate was not finite, with the last point where it was. The cap
+`steps` of a goal is not used: the theorems say how many steps there are.
+"""
+
+import math
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ..curvature import Lanczos
+from ..errors import InputError
+from ..oracle import Lagrangian, Work
+from ..theory import negative_curvature
+from ..theory.constants import SubproblemConstants
+from .base import Goal
+
+LARGEST = 2**31 - 1  # what a 32-bit counter holds
+
+# One batch, as large as the theorem asks, from the start: no growing from small ones. The random start fails far less
+# often than any theorem allows, at the price of a logarithm; up to 256 variables the Krylov space is complete anyway.
+SEARCH = Lanczos(steps=256, first_batch=LARGEST, failure=1e-9)
+
+
+class SearchPlan(eqx.Module):
+    """Tolerance of a search, and what its batch b = ceil(a (ln d + l)) takes for d variables (sub-sampled Lanczos)."""
+
+    tolerance: jax.Array
+    factor: jax.Array  # a = 128 (s_H/t)^2
+    logarithm: jax.Array  # l = ln(4/p)
+
+    def batch(self, dimension: int) -> jax.Array:
+        """Thetas that a search in `dimension` variables looks at together, on 32 bits."""
+        asked = jnp.ceil(self.factor * (math.log(dimension) + self.logarithm))
+        return jnp.maximum(1, jnp.minimum(asked, float(LARGEST // 2))).astype(jnp.int32)
+
+
+def known_constants(goal: Goal, name: str) -> SubproblemConstants:
+    """The constants of the subproblem, without which there are no formulas to use."""
+    if goal.constants is None:
+        raise InputError(
+            f"solver {name!r} was given no constants of the subproblem",
+            "the Lipschitz constants, noise bounds and gap that the theorems assume",
+            "give the constants of the problem (theory.ProblemConstants, or theory.SubproblemConstants for one"
+            f" subproblem), or use {name.removesuffix('-theory')!r}, which needs none",
+        )
+    return goal.constants
+
+
+def counts(name: str, **numbers: int) -> list[jax.Array]:
+    """Counts as 32-bit integers; raise where a formula asks for more than they hold."""
+    for what, number in numbers.items():
+        if number > LARGEST:
+            raise InputError(
+                f"the formulas of {name!r} ask for {number:.3g} {what.replace('_', ' ')}",
+                f"at most 2^31 - 1 = {LARGEST}",
+                "loosen the tolerances, give sharper constants, or use"
+                f" {name.removesuffix('-theory')!r}, whose parameters are estimated",
+            )
+    return [jnp.int32(number) for number in numbers.values()]
+
+
+def search_plan(name: str, constants: SubproblemConstants, tolerance: float, failure: float, dtype: Any) -> SearchPlan:
+    """The search at this tolerance and failure probability; see `theory.negative_curvature.lanczos`."""
+    one = negative_curvature.lanczos(constants, tolerance, failure, dimension=1)
+    counts(name, thetas_of_a_search=2 * one.batch)
+    return SearchPlan(
+        jnp.asarray(tolerance, dtype),
+        jnp.asarray(128 * (constants.hessian_noise / tolerance) ** 2, dtype),
+        jnp.asarray(math.log(4 / failure), dtype),
+    )
+
+
+def reset_gradient(
+    oracle: Lagrangian, z: jax.Array, key: jax.Array, n: jax.Array, exact: jax.Array
+) -> tuple[jax.Array, Work]:
+    """The mean of n fresh gradients, or the exact one where `exact` says so and the population is finite."""
+    if oracle.population is None:
+        return oracle.gradient(z, key, n)
+
+    def exactly():
+        at, work = oracle.exact(z)
+        return at.gradient, work
+
+    return jax.lax.cond(exact, exactly, lambda: oracle.gradient(z, key, n))
+
+
+def replaces(key: jax.Array, number: jax.Array) -> jax.Array:
+    """Whether the candidate `number` = 1, 2, ... takes the place of the one kept: with probability 1/number.
+
+    After n candidates each is the one kept with probability 1/n (reservoir sampling), in the memory of one.
+    """
+    return jax.random.randint(key, (), 0, number) == 0
+
+
+def fair_sign(key: jax.Array, dtype: Any) -> jax.Array:
+    """+1 or -1, each with probability 1/2."""
+    return jax.random.rademacher(key, (), dtype)
+
+
+def finite(*arrays: jax.Array) -> jax.Array:
+    """Whether every entry is."""
+    return jnp.stack([jnp.all(jnp.isfinite(array)) for array in arrays]).all()
