@@ -43,7 +43,7 @@ def check_settings(**given: Any) -> Settings:
     seed = given["seed"]
     if not isinstance(seed, (Integral, np.integer)) or isinstance(seed, bool):
         raise InputTypeError(f"seed={seed!r}", "an integer", "write for example seed=0")
-    if not 0 <= seed < 2**32:
+    if not 0 <= int(seed) < 2**32:  # pyright: ignore[reportArgumentType]
         raise InputError(f"seed={seed}", "an integer from 0 to 2^32 - 1", "write for example seed=0")
     if given["cone"] not in CONES:
         raise InputError(f"cone={given['cone']!r}", f"one of {list(CONES)}", "use 'critical' when bounds are active")
