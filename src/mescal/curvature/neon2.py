@@ -21,7 +21,7 @@ Deviations from the source:
 2. Differences are central: the same price, exact to second order in l, and a low estimate of L_H does less harm.
 3. After an escape the iteration goes on at the radius, to T steps or the early exit of `power`, in place of three restarts;
    x never comes closer than 1e-4 r. With the direction normalised and the length apart, both are the same iteration.
-4. z + l w may leave X by l, at most t max(1, |z|)/L_g: functions must be defined there.
+4. z +- l w may leave X by l, at most the larger of 5/2 t max(1, |z|)/L_g and 8 rounding/t: functions must be defined there.
 """
 
 import math

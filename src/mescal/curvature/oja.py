@@ -97,7 +97,8 @@ class TheoryOja(Search):
                 product = oracle.project_face(z, product)
                 return unit(w + size * (w / 2 - product / (2 * scale))), kept, spent + more
 
-            w, chosen = random_direction(oracle, z, key_start), jax.random.randint(key_lottery, (), 0, steps)
+            w = random_direction(oracle, z, key_start)
+            chosen = jax.random.randint(key_lottery, (), 0, steps)  # T is known: a lottery in advance, no reservoir
             _, kept, spent = jax.lax.fori_loop(0, steps, step, (w, w, Work.zero()))
             product, checked = oracle.hvp(z, kept, key_check, jnp.asarray(self.verification_batch, jnp.int32))
             rho = kept @ product
