@@ -13,39 +13,23 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal
+from jax.core import eval_jaxpr
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
 from .batch import masked
 
 # With k forms the Gram product takes 2 k d^2 operations per row, directions take at least 4 d^2.
 MOST_FORMS = 2
-BLOCKS = (
-    4  # of columns of a symmetric product: 5/8 of the arithmetic; more gain little; see benchmarks/curvature_dense.py
-)
+# A symmetric product is formed in blocks of columns, on and above the diagonal alone: with four, 5/8 of the arithmetic.
+# More, or narrower ones, gain nothing and take longer to compile; measured, see benchmarks/curvature_dense.py.
+BLOCKS, BLOCK_COLUMNS = 4, 60
 
 FREE, LINEAR, CURVED, MIXED = range(4)  # independent of x; affine in x; a function of the forms; a sum of these two
-OF_ALL_OPERANDS = frozenset(  # primitives that are linear in all operands together
-    [
-        "add",
-        "sub",
-        "neg",
-        "add_any",
-        "reduce_sum",
-        "reshape",
-        "broadcast_in_dim",
-        "squeeze",
-        "transpose",
-        "rev",
-        "slice",
-        "concatenate",
-        "pad",
-        "copy",
-        "copy_p",
-        "convert_element_type",
-    ]
-)
-OF_THE_FIRST = frozenset(["div", "dynamic_slice", "gather"])
-OF_ONE_ALONE = frozenset(["mul", "dot_general"])
+# Primitives that are linear in all operands together, in the first one, in any one while the others are free of x.
+SHAPING = {"reshape", "broadcast_in_dim", "squeeze", "transpose", "rev", "slice", "concatenate", "pad", "copy"}
+OF_ALL_OPERANDS = SHAPING | {"add", "sub", "neg", "add_any", "reduce_sum", "convert_element_type"}
+OF_THE_FIRST = {"div", "dynamic_slice", "gather"}
+OF_ONE_ALONE = {"mul", "dot_general"}
 
 
 class _UnsuitedError(Exception):
@@ -72,7 +56,8 @@ def hessian_sum(fn: Callable, x: jax.Array, rows: Any, mask: jax.Array | None = 
 def _symmetric_product(left: jax.Array, right: jax.Array) -> jax.Array:
     """left' right, which is known to be symmetric, from its blocks on and above the diagonal."""
     size = left.shape[1]
-    cuts = [size * k // BLOCKS for k in range(BLOCKS + 1)]
+    blocks = max(1, min(BLOCKS, size // BLOCK_COLUMNS))
+    cuts = [size * k // blocks for k in range(blocks + 1)]
     strips = [jnp.pad(left[:, a:b].T @ right[:, a:], ((0, 0), (a, 0))) for a, b in itertools.pairwise(cuts)]
     upper = jnp.concatenate(strips)
     return jnp.triu(upper) + jnp.triu(upper, 1).T
@@ -111,20 +96,23 @@ class _Run:
         values |= dict(zip(jaxpr.invars, arguments, strict=True))
         for equation in jaxpr.eqns:
             operands = [_read(values, atom) for atom in equation.invars]
-            values |= dict(zip(equation.outvars, self._results(equation, operands), strict=True))
+            values |= dict(zip(equation.outvars, self._results(jaxpr, equation, operands), strict=True))
         return [_read(values, atom) for atom in jaxpr.outvars]
 
-    def _results(self, equation: JaxprEqn, operands: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
+    def _results(self, jaxpr: Jaxpr, equation: JaxprEqn, operands: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
         if equation.primitive.name in ("jit", "pjit"):
             return self.through(equation.params["jaxpr"], operands)
-        key = (equation.primitive, str(equation.params), *(id(value) for value, _ in operands))
-        if key not in self.known:  # the same form may be written down once for every constraint
-            kind = _dependence(equation, [kind for _, kind in operands])
-            taken = [self._form(value) if kind is CURVED and of is LINEAR else value for value, of in operands]
-            results = equation.primitive.bind(*taken, **equation.primitive.get_bind_params(equation.params))
-            results = results if equation.primitive.multiple_results else [results]
-            self.known[key] = operands, [(value, kind) for value in results]
-        return self.known[key][1]
+        # the same form may be written down once for every constraint; parameters that are functions may differ unseen
+        comparable = not any(callable(p) or isinstance(p, (Jaxpr, ClosedJaxpr)) for p in equation.params.values())
+        key = (equation.primitive, str(equation.params), *(id(value) for value, _ in operands)) if comparable else None
+        if key in self.known:
+            return self.known[key][1]
+        kind = _dependence(equation, [kind for _, kind in operands])
+        taken = [self._form(value) if kind == CURVED and of == LINEAR else value for value, of in operands]
+        results = [(value, kind) for value in _evaluate(jaxpr, equation, taken)]
+        if key is not None:
+            self.known[key] = operands, results
+        return results
 
     def _form(self, value: jax.Array) -> jax.Array:
         if id(value) not in self.forms:
@@ -152,6 +140,15 @@ def _dependence(equation: JaxprEqn, kinds: list[int]) -> int:
     if MIXED in involved:
         raise _UnsuitedError
     return CURVED
+
+
+def _evaluate(jaxpr: Jaxpr, equation: JaxprEqn, operands: list[Any]) -> list[Any]:
+    """The results of one equation of a jaxpr."""
+    given = {
+        atom: value for atom, value in zip(equation.invars, operands, strict=True) if not isinstance(atom, Literal)
+    }
+    single = jaxpr.replace(constvars=[], invars=list(given), outvars=equation.outvars, eqns=[equation])
+    return eval_jaxpr(single, (), *given.values())
 
 
 def _arguments(x: Any, row: Any) -> list[tuple[Any, int]]:
