@@ -171,3 +171,22 @@ def test_counters_do_not_wrap():
         work = work + Work.of(gradient_samples=np.uint32(3_000_000_000))
     assert work.tally().gradients == 24_000_000_000
     assert (work.tally() + Tally({"hvp_samples": 10**12})).hvps == 10**12
+
+
+@pytest.mark.parametrize(("n", "evaluations"), [(16, 1), (37, 2)], ids=["fits", "does not fit"])
+def test_a_traced_batch_that_fits_into_a_micro_batch_is_evaluated_once(counted, make_lagrangian, key, n, evaluations):
+    """The total of C that every partner needs costs evaluations of its own only where a micro-batch does not see all."""
+    problem, _, c_calls = counted
+    micro, rows = 16, 2
+    oracle = make_lagrangian(problem, X, [0.1, 0.2], 2.0, "ustat", micro)
+    z = jnp.asarray([*X, 0.1, 0.2], jnp.float32)
+    run = jax.jit(lambda n: oracle.gradient(z, key, n))
+    jax.block_until_ready(run(jnp.int32(n)))
+    jax.effects_barrier()
+    c_calls.reset()
+    (estimate, work) = run(jnp.int32(n))
+    jax.block_until_ready(estimate)
+    jax.effects_barrier()
+    assert work.tally().constraint_values == rows * n * evaluations
+    assert c_calls.values == -(-n // micro) * micro * evaluations  # masked samples are evaluated, not counted
+    np.testing.assert_allclose(estimate, oracle.gradient(z, key, n)[0], rtol=2e-5, atol=1e-6)

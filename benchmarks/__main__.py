@@ -1,0 +1,68 @@
+"""The command line: finds the benchmarks of this folder, runs them on a fixed number of threads, prints and stores."""
+
+import argparse
+import ast
+import importlib
+import os
+import sys
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+
+
+def names() -> list[str]:
+    """All benchmarks, by file name."""
+    return sorted(path.stem for path in FOLDER.glob("*.py") if not path.stem.startswith("_"))
+
+
+def describe(name: str) -> str:
+    """The first line of a benchmark's file, without importing it."""
+    return (ast.get_docstring(ast.parse((FOLDER / f"{name}.py").read_text())) or "").splitlines()[0]
+
+
+def hold_to(threads: int) -> int:
+    """Restrict this process to that many cores. Must come before numpy and jax are imported, which look at it once."""
+    for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NPROC"):
+        os.environ[variable] = str(threads)
+    if hasattr(os, "sched_setaffinity"):
+        allowed = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, allowed[-threads:])
+        return min(threads, len(allowed))
+    return threads
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run what was asked for; 1 when a target was missed in a full run."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure, print, store as JSON.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="which to run; default: all")
+    parser.add_argument("--list", action="store_true", help="name the benchmarks and say what they measure")
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs; stored only with --out")
+    parser.add_argument("--out", type=Path, help="folder for the results; default: benchmarks/results")
+    parser.add_argument("--threads", type=int, default=1, help="of numpy and of mescal alike; default: 1")
+    options = parser.parse_args(arguments)
+    if options.list:
+        width = max(map(len, names()))
+        for name in names():
+            print(f"{name:{width}}  {describe(name)}")
+        return 0
+    unknown = sorted(set(options.names) - set(names()))
+    if unknown:
+        parser.error(f"no benchmark named {', '.join(unknown)}; there are {', '.join(names())}")
+    if options.threads < 1:
+        parser.error("--threads must be at least 1")
+    threads = hold_to(options.threads)
+    record = importlib.import_module("benchmarks._record")
+    out = options.out or (None if options.quick else FOLDER / "results")
+    met = True
+    for name in options.names or names():
+        print(f"\n== {name}: {describe(name)}", flush=True)
+        result = record.measure(name, quick=options.quick, threads=threads)
+        print(record.readable(result), flush=True)
+        met = met and all(target["met"] for target in result["targets"])
+        if out is not None:
+            print(f"stored in {record.store(result, out).name}")
+    return 0 if met or options.quick else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
