@@ -17,6 +17,7 @@ Taking the mean over the whole batch, i included, as the partner is what penalty
 by al Cov(J', C) / n.
 """
 
+import abc
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -36,9 +37,9 @@ class Surrogate(eqx.Module):
     smallest_batch: ClassVar[int]
     symmetrised: ClassVar[bool] = False  # whether half of the HVP's Gram term is pulled back through the second draw
 
+    @abc.abstractmethod
     def partner(self, first: jax.Array, second: Any, total: Any, count: jax.Array) -> jax.Array:
         """The partner of each sample, shape (n, m) or broadcastable to it."""
-        raise NotImplementedError
 
 
 class Pair(Surrogate):
