@@ -16,7 +16,7 @@ from .batch import masked, sum_over_rows
 # two forwards and one pull, the second forward costing a pass over the data; measured, see benchmarks/oracle_gradient.py.
 ONE_PASS_OUTPUTS = 2
 # Bytes of the rows looked at together. Rows that have left the core's cache between the product with z and the one with
-# the cotangents are read from memory twice: three to five times slower; measured, see benchmarks/oracle_gradient.py.
+# the cotangents are read from memory twice: two to three times slower; measured, see benchmarks/oracle_gradient.py.
 CHUNK_BYTES = 2 << 20
 
 
