@@ -1,0 +1,105 @@
+"""Files that are whole or not there: written beside their place, flushed to the disk, then renamed."""
+
+import errno
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ..errors import InputError
+
+_ADVICE = {
+    errno.ENOSPC: "free some space, or write to another disk; nothing half-written was left behind",
+    errno.EDQUOT: "free some of your quota, or write elsewhere; nothing half-written was left behind",
+    errno.EACCES: "choose a folder that you may write to, or change its permissions",
+    errno.EPERM: "choose a folder that you may write to, or change its permissions",
+    errno.EROFS: "choose a folder on a disk that can be written to",
+    errno.ENOTDIR: "a part of the path is a file: choose another path",
+    errno.EEXIST: "a part of the path is a file: choose another path",
+}
+
+
+def write_whole(path: Path, write: Callable[[BinaryIO], Any]):
+    """Let `write` fill a new file that takes the place of `path` in one step; on an error nothing has changed."""
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(file.fileno(), 0o666 & ~_umask())
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        _flush_folder(path.parent)
+    except OSError as error:
+        _remove(temporary)
+        raise cannot("written", path, error) from error
+    except BaseException:
+        _remove(temporary)
+        raise
+
+
+def write_text(path: Path, text: str):
+    """A text file, whole or not there."""
+    write_whole(path, lambda file: file.write(text.encode()))
+
+
+def write_json(path: Path, content: Any):
+    """A JSON file, whole or not there; numbers that JSON does not have are refused."""
+    write_text(path, json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object from a file, or an error that names it."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise cannot("read", path, error) from error
+    except ValueError:
+        content = None
+    if not isinstance(content, dict):
+        raise InputError(
+            f"{path} is not a JSON object",
+            "a file that mescal wrote",
+            "remove the folder and run it again, or restore it from a copy",
+        )
+    return content
+
+
+def cannot(done: str, path: Path, error: OSError) -> InputError:
+    """The error for a file that cannot be read or written."""
+    reason = (error.strerror or str(error)).lower()
+    reading = "check the path and its permissions"
+    return InputError(
+        f"{path} could not be {done}: {reason}",
+        f"a file that can be {done}",
+        reading if done == "read" else _ADVICE.get(error.errno or 0, "check the path, or choose another"),
+    )
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _flush_folder(folder: Path):
+    """Make the renaming itself survive a power cut, where the system lets folders be flushed."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError:
+        pass
+    finally:
+        os.close(descriptor)
+
+
+def _remove(temporary: str | None):
+    if temporary is not None:
+        Path(temporary).unlink(missing_ok=True)

@@ -1,0 +1,162 @@
+"""The store: a run is a folder.
+
+    config.json    what was asked; written first
+    solution.npz   x, slack and multipliers as flat arrays, in the order of parameters and constraints
+    history.csv    one line per outer iteration; see `history_file`
+    result.json    what came out; written last, so where it is the others are whole
+    report.html    a page for people, once it is asked for
+
+Every file is written beside its place and renamed, so that a killed run leaves no half file. config.json, solution.npz
+and result.json carry the version of these formats, `schema`; folders of another version are refused by name.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..errors import InputError
+from ..outer import Result
+from .files import cannot, read_json, write_json, write_text, write_whole
+from .history_file import history_text, read_history
+from .result_file import result_content
+
+SCHEMA = 1
+CONFIG, RESULT, HISTORY, SOLUTION, REPORT = "config.json", "result.json", "history.csv", "solution.npz", "report.html"
+UNFINISHED = ("interrupted",)  # statuses of a stored result that another attempt may replace
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A run as it lies in its folder.
+
+    **Arguments:**
+
+    - `path`: the folder.
+    - `config`: what was asked.
+    - `result`: what came out; None while the run has not ended.
+    - `history`: the columns of history.csv; empty while the run has not ended.
+    """
+
+    path: Path
+    config: dict[str, Any]
+    result: dict[str, Any] | None
+    history: dict[str, np.ndarray]
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run came to its end, certified or not; an interrupted one did not."""
+        return self.result is not None and self.result["status"] not in UNFINISHED
+
+    @property
+    def converged(self) -> bool:
+        """Whether the run ended with a certificate."""
+        return self.result is not None and bool(self.result["converged"])
+
+    def solution(self) -> dict[str, np.ndarray]:
+        """`x`, `slack` and `multipliers` of a run that has ended."""
+        if self.result is None:
+            raise InputError(
+                f"{self.path} holds no solution", "a run that has ended", "run `mescal resume` on it first"
+            )
+        try:
+            with np.load(self.path / SOLUTION, allow_pickle=False) as file:
+                return {name: file[name] for name in ("x", "slack", "multipliers")}
+        except OSError as error:
+            raise cannot("read", self.path / SOLUTION, error) from error
+        except (KeyError, ValueError, EOFError):
+            raise InputError(
+                f"{self.path / SOLUTION} holds no solution", "a file that mescal wrote", "run it again with --force"
+            ) from None
+
+
+def write_config(path: Path | str, config: Mapping[str, Any]):
+    """Begin a run folder: say what was asked. The folder is made if it is not there."""
+    write_json(Path(path) / CONFIG, {"schema": SCHEMA, **config})
+
+
+def write_result(path: Path | str, result: Result, *, problem: str, about: Mapping[str, Any]) -> StoredRun:
+    """Complete a run folder, result.json last.
+
+    **Arguments:**
+
+    - `result`: what `minimize` returned.
+    - `problem`: the name of the problem.
+    - `about`: what else result.json says about it: its parameters, description, constraints.
+    """
+    folder = Path(path)
+    leaves = [
+        np.ravel(np.asarray(leaf)) for leaf in jax.tree.leaves(result.x) if isinstance(leaf, (np.ndarray, jax.Array))
+    ]
+    x, slack, multipliers = np.concatenate(leaves), _flat(result.slack), _flat(result.multipliers)
+    write_whole(
+        folder / SOLUTION, lambda file: np.savez(file, x=x, slack=slack, multipliers=multipliers, schema=SCHEMA)
+    )
+    write_text(folder / HISTORY, history_text(result.history, result.multipliers))
+    write_json(folder / RESULT, {"schema": SCHEMA, **result_content(result, problem, about)})
+    return load_run(folder)
+
+
+def load_run(path: Path | str) -> StoredRun:
+    """The run that a folder holds."""
+    folder = Path(path)
+    if not is_run(folder):
+        found = "is not a run folder: it has no config.json" if folder.is_dir() else "is not a folder"
+        raise InputError(f"{folder} {found}", "a folder written by `mescal solve --out`", "check the path")
+    config = _current(folder / CONFIG)
+    result = _current(folder / RESULT) if (folder / RESULT).exists() else None
+    history = {} if result is None else read_history(folder / HISTORY)
+    return StoredRun(folder, config, result, history)
+
+
+def load_runs(paths: Path | str | Iterable[Path | str]) -> list[StoredRun]:
+    """The runs of folders: a run folder is itself, any other folder stands for every run folder below it.
+
+    In the order in which they were given and, below one folder, of their names; each once.
+    """
+    given = [paths] if isinstance(paths, (str, Path)) else list(paths)
+    folders: dict[Path, None] = {}
+    for path in map(Path, given):
+        folders.update(dict.fromkeys(run_folders(path)))
+    return [load_run(folder) for folder in folders]
+
+
+def run_folders(path: Path) -> list[Path]:
+    """The run folder itself, or all below it; an error if there is none."""
+    if is_run(path):
+        return [path]
+    try:
+        next(iter(path.iterdir()), None)
+    except OSError as error:
+        raise cannot("read", path, error) from error
+    found = sorted(file.parent for file in path.rglob(CONFIG) if is_run(file.parent))
+    if not found:
+        raise InputError(f"{path} holds no runs", "a run folder, or a folder of run folders", "check the path")
+    return found
+
+
+def is_run(path: Path) -> bool:
+    """Whether a folder holds a config.json."""
+    try:
+        return (path / CONFIG).is_file()
+    except OSError as error:
+        raise cannot("read", path, error) from error
+
+
+def _current(file: Path) -> dict[str, Any]:
+    content = read_json(file)
+    if content.get("schema") != SCHEMA:
+        raise InputError(
+            f"{file.parent} is a run folder of version {content.get('schema', 'unknown')}",
+            f"version {SCHEMA}",
+            "use the release of mescal that wrote it, or run it again",
+        )
+    return content
+
+
+def _flat(by_name: Mapping[str, Any]) -> np.ndarray:
+    parts = [np.ravel(np.asarray(rows, np.float64)) for rows in by_name.values()]
+    return np.concatenate(parts) if parts else np.zeros(0)
