@@ -1,5 +1,18 @@
-"""Runs that are kept: one run and its folder, sweeps over many, the paper's experiments, tables of what came out."""
+"""Runs that are kept: one run and its folder, sweeps over many, the paper's experiments, tables of what came out.
 
+```python
+from mescal import experiments
+
+stored = experiments.run(experiments.task("neyman-pearson/breast-cancer", tol=0.01, seed=0), "runs/a")
+stored.result["work"]["total"], stored.history["feasibility"]
+tasks = experiments.product(["saddles/circle"], ["spider", "natasha2"], seeds=range(5))
+swept = experiments.sweep(tasks, "runs/saddles", jobs=2)
+experiments.compare(swept.runs)
+```
+"""
+
+from .own_problem import OwnProblem as OwnProblem, own_problem as own_problem
+from .run import run as run
 from .store import (
     SCHEMA as SCHEMA,
     StoredRun as StoredRun,
@@ -8,3 +21,6 @@ from .store import (
     write_config as write_config,
     write_result as write_result,
 )
+from .sweep import Swept as Swept, product as product, sweep as sweep
+from .table import ComparisonRow as ComparisonRow, compare as compare
+from .task import Task as Task, task as task

@@ -21,6 +21,16 @@ _ADVICE = {
 }
 
 
+class WriteError(InputError):
+    """A file that could not be written."""
+
+    @classmethod
+    def of(cls, path: Path, error: OSError) -> "WriteError":
+        """From what the system said."""
+        advice = _ADVICE.get(error.errno or 0, "check the path, or choose another")
+        return cls(f"{path} could not be written: {_reason(error)}", "a file that can be written", advice)
+
+
 def write_whole(path: Path, write: Callable[[BinaryIO], Any]):
     """Let `write` fill a new file that takes the place of `path` in one step; on an error nothing has changed."""
     temporary = None
@@ -36,7 +46,7 @@ def write_whole(path: Path, write: Callable[[BinaryIO], Any]):
         _flush_folder(path.parent)
     except OSError as error:
         _remove(temporary)
-        raise cannot("written", path, error) from error
+        raise WriteError.of(path, error) from error
     except BaseException:
         _remove(temporary)
         raise
@@ -57,7 +67,7 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise cannot("read", path, error) from error
+        raise cannot_read(path, error) from error
     except ValueError:
         content = None
     if not isinstance(content, dict):
@@ -69,15 +79,14 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
-def cannot(done: str, path: Path, error: OSError) -> InputError:
-    """The error for a file that cannot be read or written."""
-    reason = (error.strerror or str(error)).lower()
-    reading = "check the path and its permissions"
-    return InputError(
-        f"{path} could not be {done}: {reason}",
-        f"a file that can be {done}",
-        reading if done == "read" else _ADVICE.get(error.errno or 0, "check the path, or choose another"),
-    )
+def cannot_read(path: Path, error: OSError) -> InputError:
+    """The error for a file or a folder that cannot be read."""
+    found = f"{path} could not be read: {_reason(error)}"
+    return InputError(found, "a file or folder that can be read", "check the path and its permissions")
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
 
 
 def _umask() -> int:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..outer import History, Row
-from .files import cannot
+from .files import cannot_read
 
 TEXT = ("inner",)  # columns of words; all others hold numbers
 PLAIN = tuple(field.name for field in fields(Row) if field.name not in ("multipliers", "exact"))
@@ -48,7 +48,7 @@ def read_history(path: Path) -> dict[str, np.ndarray]:
         with path.open(encoding="utf-8", newline="") as file:
             lines = list(csv.reader(file))
     except OSError as error:
-        raise cannot("read", path, error) from error
+        raise cannot_read(path, error) from error
     try:
         head, *rows = lines
         columns = zip(*rows, strict=True) if rows else [()] * len(head)

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..outer import Result
-from .files import cannot, read_json, write_json, write_text, write_whole
+from .files import cannot_read, read_json, write_json, write_text, write_whole
 from .history_file import history_text, read_history
 from .result_file import result_content
 
@@ -66,7 +66,7 @@ class StoredRun:
             with np.load(self.path / SOLUTION, allow_pickle=False) as file:
                 return {name: file[name] for name in ("x", "slack", "multipliers")}
         except OSError as error:
-            raise cannot("read", self.path / SOLUTION, error) from error
+            raise cannot_read(self.path / SOLUTION, error) from error
         except (KeyError, ValueError, EOFError):
             raise InputError(
                 f"{self.path / SOLUTION} holds no solution", "a file that mescal wrote", "run it again with --force"
@@ -131,7 +131,7 @@ def run_folders(path: Path) -> list[Path]:
     try:
         next(iter(path.iterdir()), None)
     except OSError as error:
-        raise cannot("read", path, error) from error
+        raise cannot_read(path, error) from error
     found = sorted(file.parent for file in path.rglob(CONFIG) if is_run(file.parent))
     if not found:
         raise InputError(f"{path} holds no runs", "a run folder, or a folder of run folders", "check the path")
@@ -143,7 +143,7 @@ def is_run(path: Path) -> bool:
     try:
         return (path / CONFIG).is_file()
     except OSError as error:
-        raise cannot("read", path, error) from error
+        raise cannot_read(path, error) from error
 
 
 def _current(file: Path) -> dict[str, Any]:

@@ -1,0 +1,110 @@
+"""One task becomes one run folder; a finished one is not run again."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..outer import Row, minimize
+from ..problem import Problem
+from ..problems import NamedProblem
+from .files import WriteError, cannot_read
+from .store import CONFIG, HISTORY, REPORT, RESULT, SOLUTION, StoredRun, is_run, load_run, write_config, write_result
+from .task import Task
+
+
+def run(
+    task: Task,
+    folder: Path | str,
+    *,
+    force: bool = False,
+    named: NamedProblem | None = None,
+    progress: Callable[[Row], Any] | None = None,
+) -> StoredRun:
+    """Run a task into a folder, unless the folder holds it already.
+
+    **Arguments:**
+
+    - `force`: run it although the folder holds this or another run, whose files are replaced.
+    - `named`: the problem if it has been made already; seeds that share it share compilations.
+    - `progress`: called with every row of the history.
+    """
+    path = Path(folder)
+    if not force and (stored := stored_run(task, path)) is not None:
+        return stored
+    clear(path)
+    write_config(path, task.config())
+    named = task.make_problem() if named is None else named
+    result = minimize(named.problem, named.x0, progress=progress, **task.arguments())
+    return write_result(path, result, problem=task.problem, about=about(task, named))
+
+
+def stored_run(task: Task, path: Path) -> StoredRun | None:
+    """The finished run of this very task in a folder; None if the task may run there; an error if it may not."""
+    if is_run(path):
+        stored = load_run(path)
+        asked = {name: value for name, value in stored.config.items() if name != "schema"}
+        if asked == task.config():
+            return stored if stored.finished else None
+        other = difference(asked, task.config())
+        raise InputError(
+            f"{path} holds another run: {other}",
+            "a new folder, or the run of the same task",
+            "name another folder, or pass --force to replace it",
+        )
+    try:
+        occupied = path.exists() and (not path.is_dir() or any(path.iterdir()))
+    except OSError as error:
+        raise cannot_read(path, error) from error
+    if occupied:
+        raise InputError(
+            f"{path} exists and is not a run folder", "a folder that is new or empty", "name another, or pass --force"
+        )
+    return None
+
+
+def difference(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
+    """In words, the first setting in which two configs differ."""
+    for name, value in asked.items():
+        if stored.get(name) != value:
+            return f"its {name} is {stored.get(name)!r}, not {value!r}"
+    return "it holds more settings than this version knows"
+
+
+def clear(path: Path):
+    """Remove the files of a run, result.json first, and what a killed writer left; leave everything else."""
+    try:
+        if not path.is_dir():
+            return
+        for name in (RESULT, REPORT, HISTORY, SOLUTION, CONFIG):
+            (path / name).unlink(missing_ok=True)
+            for part in path.glob(f".{name}.*.part"):
+                part.unlink(missing_ok=True)
+    except OSError as error:
+        raise WriteError.of(path, error) from error
+
+
+def about(task: Task, named: NamedProblem) -> dict[str, Any]:
+    """What result.json says about the problem beside its name."""
+    return {
+        "parameters": dict(named.parameters),
+        "description": named.description,
+        "optimum": named.optimum,
+        "options": dict(task.options),
+        "cone": task.cone,
+        "statement": statement(named.problem, named.x0),
+    }
+
+
+def statement(problem: Problem, x0: Any) -> dict[str, Any]:
+    """The size of a problem: parameters, rows of its largest population (null on a stream), and its constraints."""
+    program, vector = problem.bind(x0)
+    layout = program.layout
+    rows = (part.stop - part.start for part in layout.slices)
+    kinds = zip(layout.names, layout.kinds, rows, strict=True)
+    return {
+        "dimension": int(vector.size),
+        "population": program.population,
+        "constraints": [{"name": name, "kind": kind, "rows": count} for name, kind, count in kinds],
+        "domain": repr(problem.domain),
+    }

@@ -1,0 +1,187 @@
+"""Sweeps: many tasks into one store, over processes; what is finished is not run again.
+
+joblib does the work: its own processes by default (`jobs=4`), and whatever `joblib.parallel_config` says with `jobs=None`,
+such as Dask or Ray, which reach other machines; these must see the store under the same path.
+
+```python
+tasks = product(["neyman-pearson/spambase"], ["spider", "natasha2"], seeds=range(5), tols=[0.01])
+with joblib.parallel_config(backend="dask"):      # after dask.distributed.Client(address)
+    sweep(tasks, "runs/spambase", jobs=None)
+```
+
+Tasks that differ in seed and tolerance alone run in one process, one after the other, and share their compilations. A
+sweep that was killed goes on where it stopped when it is started again: finished folders are kept, others start over.
+"""
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from .compilation import keep_compilations, kept_in
+from .files import WriteError
+from .run import clear, run, stored_run
+from .store import CONFIG, RESULT, StoredRun, load_run
+from .task import Task, task
+
+POLL = 0.25  # seconds between two looks at the store
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What came out of a sweep: the runs in the order of the tasks, and in words what failed, by folder."""
+
+    runs: list[StoredRun]
+    failed: dict[Path, str]
+
+    @property
+    def certified(self) -> bool:
+        """Whether every run ended with a certificate."""
+        return not self.failed and all(stored.converged for stored in self.runs)
+
+
+Watcher = Callable[[str, Path, Task], Any]  # called with "kept", "started" or "finished", the folder and the task
+
+
+def product(
+    problems: Iterable[str],
+    solvers: Iterable[str],
+    *,
+    seeds: Iterable[int] = (0,),
+    tols: Iterable[Any] = (0.01,),
+    parameters: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> list[Task]:
+    """Every combination of problems, solvers, tolerances and seeds as a task; `settings` as for `task`."""
+    solvers, seeds, tols = list(solvers), list(seeds), list(tols)
+    return [
+        task(problem, parameters=parameters, solver=solver, tol=tol, seed=seed, **settings)
+        for problem in problems
+        for solver in solvers
+        for tol in tols
+        for seed in seeds
+    ]
+
+
+def sweep(
+    tasks: Sequence[Task],
+    root: Path | str,
+    *,
+    jobs: int | None = 1,
+    force: bool = False,
+    watch: Watcher | None = None,
+) -> Swept:
+    """Run the tasks that the store does not hold yet.
+
+    **Arguments:**
+
+    - `root`: the store; each task has its folder below it, see `Task.folder`.
+    - `jobs`: processes; None leaves it to `joblib.parallel_config`.
+    - `force`: run everything again.
+    - `watch`: called as runs are found, started and finished, from a thread of its own.
+    """
+    folders = {Path(root) / given.folder: given for given in tasks}
+    if len(folders) < len(tasks):
+        raise InputError("two tasks share a folder", "tasks that differ in what names their folder", "sweep them apart")
+    todo = {}
+    for folder, given in folders.items():
+        if force:
+            clear(folder)
+        if stored_run(given, folder) is None:
+            todo[folder] = given
+        elif watch is not None:
+            watch("kept", folder, given)
+    groups: dict[str, list[tuple[Task, Path]]] = {}
+    for folder, given in todo.items():
+        clear(folder)
+        groups.setdefault(given.group, []).append((given, folder))
+    with _Watch(todo, watch):
+        failed = _run_all(list(groups.values()), jobs)
+    return Swept([load_run(folder) for folder in folders if folder not in failed], failed)
+
+
+def _run_all(groups: list[list[tuple[Task, Path]]], jobs: int | None) -> dict[Path, str]:
+    if not groups:
+        return {}
+    if jobs == 1:
+        outcomes = [_run_group(group) for group in groups]
+    else:
+        import joblib
+
+        cache, parent = kept_in(), os.getpid()
+        work = (joblib.delayed(_in_worker)(group, cache, parent) for group in groups)
+        outcomes = joblib.Parallel(n_jobs=jobs)(work)
+    return {folder: sentence for outcome in outcomes for folder, sentence in (outcome or {}).items()}
+
+
+def _in_worker(group: list[tuple[Task, Path]], cache: Path | None, parent: int) -> dict[Path, str]:
+    """A group in a process of its own: it leaves Ctrl-C to its parent, and does not outlive it."""
+    own_child = os.getppid() == parent
+    if own_child:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if cache is not None:
+        keep_compilations(cache)
+
+    def look_up(_: Any = None):
+        if own_child and os.getppid() != parent:
+            raise SystemExit(1)
+
+    return _run_group(group, look_up)
+
+
+def _run_group(group: list[tuple[Task, Path]], look_up: Callable[..., Any] | None = None) -> dict[Path, str]:
+    """Run tasks that share their problem; what fails is told and does not stop the others."""
+    failed, named = {}, None
+    for given, folder in group:
+        if look_up is not None:
+            look_up()
+        try:
+            named = given.make_problem() if named is None else named
+            stored = run(given, folder, named=named, progress=look_up)
+        except WriteError:
+            raise
+        except Exception as error:
+            failed[folder] = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+        else:
+            if stored.result is not None and stored.result["status"] == "interrupted":
+                raise KeyboardInterrupt
+    return failed
+
+
+class _Watch:
+    """Tells of runs as their files appear, so that it works whatever process or machine runs them."""
+
+    def __init__(self, todo: Mapping[Path, Task], watch: Watcher | None):
+        self.todo, self.watch = dict(todo), watch
+        self.started: set[Path] = set()
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self._poll, daemon=True)
+
+    def __enter__(self) -> "_Watch":
+        if self.watch is not None:
+            self.thread.start()
+        return self
+
+    def __exit__(self, *_: Any):
+        if self.watch is not None:
+            self.over.set()
+            self.thread.join()
+            self._look()
+
+    def _poll(self):
+        while not self.over.wait(POLL):
+            self._look()
+
+    def _look(self):
+        assert self.watch is not None
+        for folder, given in list(self.todo.items()):
+            if folder not in self.started and (folder / CONFIG).exists():
+                self.started.add(folder)
+                self.watch("started", folder, given)
+            if (folder / RESULT).exists():
+                del self.todo[folder]
+                self.watch("finished", folder, given)

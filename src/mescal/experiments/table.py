@@ -1,0 +1,146 @@
+"""A comparison of stored runs: one row per problem, tolerance and solver, over the seeds; work as ratios to one solver.
+
+Medians are taken over certified runs alone: what a run without certificate spent says nothing about what it needs.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .result_file import plain, short_tolerance
+from .store import StoredRun
+from .task import Task
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Median, smallest and largest of some numbers."""
+
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, numbers: Iterable[float]) -> "Spread | None":
+        """None of no numbers."""
+        values = np.asarray(list(numbers), np.float64)
+        return cls(float(np.median(values)), float(values.min()), float(values.max())) if values.size else None
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """Runs that differ in their seeds alone.
+
+    - `work`, `hvps`, `objective`, `outer`, `seconds`: over the certified runs; None if there are none. `seconds` are
+      without compilation.
+    - `ratio`: median work over that of the reference solver on the same problem at the same tolerance.
+    """
+
+    problem: str
+    tol: Any
+    solver: str
+    runs: int
+    certified: int
+    work: Spread | None
+    hvps: Spread | None
+    objective: Spread | None
+    outer: Spread | None
+    seconds: Spread | None
+    ratio: float | None = None
+
+
+def compare(runs: Sequence[StoredRun], reference: str = "spider") -> list[ComparisonRow]:
+    """The rows, in the order in which the runs were given."""
+    groups: dict[tuple[str, str, str], list[StoredRun]] = {}
+    for stored in runs:
+        if stored.finished:
+            given = Task.from_config(stored.config)
+            solver = given.solver + "".join(f",{k}={v}" for k, v in given.options.items())
+            groups.setdefault((given.label, str(short_tolerance(given.tolerance)), solver), []).append(stored)
+    rows = [_row(label, solver, members) for (label, _, solver), members in groups.items()]
+    base = {(r.problem, str(r.tol)): r.work.median for r in rows if r.solver == reference and r.work is not None}
+    return [_with_ratio(row, base.get((row.problem, str(row.tol)))) for row in rows]
+
+
+def to_json(rows: Sequence[ComparisonRow]) -> list[dict[str, Any]]:
+    """The rows as plain objects."""
+    return [plain(asdict(row)) for row in rows]
+
+
+HEAD = ("problem", "tol", "solver", "certified", "work", "ratio", "HVPs", "objective", "outer", "seconds")
+
+
+def cells(row: ComparisonRow, reference: str = "spider") -> tuple[str, ...]:
+    """One row in words, under `HEAD`."""
+    tol = f"{row.tol:g}" if not isinstance(row.tol, Mapping) else ", ".join(f"{k} {v}" for k, v in row.tol.items())
+    ratio = "-" if row.ratio is None else f"{row.ratio:.2g}" if row.ratio < 10 else f"{row.ratio:.0f}"
+    return (
+        row.problem,
+        tol,
+        row.solver,
+        f"{row.certified} of {row.runs}",
+        _spread(row.work, count),
+        "1" if row.solver == reference and row.ratio is not None else ratio,
+        "-" if row.hvps is None else count(row.hvps.median),
+        _spread(row.objective, lambda v: f"{v:.4g}"),
+        "-" if row.outer is None else f"{row.outer.median:g}",
+        "-" if row.seconds is None else f"{row.seconds.median:.2g}",
+    )
+
+
+def markdown(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown, aligned for people who read it as text."""
+    table = [[cell.replace("|", "\\|") for cell in line] for line in (head, *lines)]
+    widths = [max(len(line[i]) for line in table) for i in range(len(head))]
+    table.insert(1, ["-" * width for width in widths])
+    return "\n".join(
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in table
+    )
+
+
+def count(number: float) -> str:
+    """A count in three digits, without an exponent up to a million."""
+    return f"{number:,.0f}" if abs(number) < 1e6 else f"{number:.3g}".replace("e+0", "e").replace("e+", "e")
+
+
+def _row(label: str, solver: str, members: list[StoredRun]) -> ComparisonRow:
+    results = [stored.result for stored in members if stored.result is not None]
+    good = [result for result in results if result["converged"]]
+
+    def over(*path: str) -> Spread | None:
+        return Spread.of(_get(result, path) for result in good)
+
+    running = (result["seconds"]["total"] - result["seconds"]["compile"] for result in good)
+    return ComparisonRow(
+        problem=label,
+        tol=results[0]["tol"],
+        solver=solver,
+        runs=len(results),
+        certified=len(good),
+        work=over("work", "total"),
+        hvps=over("work", "hvps"),
+        objective=over("objective"),
+        outer=over("outer_iterations"),
+        seconds=Spread.of(running),
+    )
+
+
+def _get(result: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
+        result = result[name]
+    return result
+
+
+def _with_ratio(row: ComparisonRow, base: float | None) -> ComparisonRow:
+    if base is None or row.work is None:
+        return row
+    return replace(row, ratio=row.work.median / base)
+
+
+def _spread(spread: Spread | None, text: Any) -> str:
+    if spread is None:
+        return "-"
+    middle, low, high = text(spread.median), text(spread.low), text(spread.high)
+    return middle if low == high else f"{middle} [{low} to {high}]"

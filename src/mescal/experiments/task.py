@@ -1,0 +1,165 @@
+"""What a run is asked to do: problem, solver, seed, tolerance and limits; checked when it is made, without reading data."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from .. import problems, solvers
+from ..certificate import Tolerance, as_tolerance
+from ..errors import InputError
+from ..outer.settings import check_settings
+from ..problems import NamedProblem
+from .own_problem import OwnProblem
+from .result_file import long_tolerance, plain, short_tolerance
+
+LIMITS = ("max_outer", "max_inner", "max_work", "max_seconds")
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run that can be made and made again; `task` makes and checks one.
+
+    **Arguments:**
+
+    - `problem`: a name of `mescal.problems.names()`, or that of a user's own problem.
+    - `source`: where a user's own problem is written; None for a named one.
+    - `parameters`: of the problem, all of them.
+    - `solver`, `options`: a name of `mescal.solvers.names()`, and settings other than its defaults.
+    - `seed`, `tolerance`, `cone`, `record` and the limits: as for `mescal.minimize`.
+    """
+
+    problem: str
+    source: OwnProblem | None
+    parameters: Mapping[str, Any]
+    solver: str
+    options: Mapping[str, Any]
+    seed: int
+    tolerance: Tolerance
+    cone: str
+    record: str | None
+    max_outer: int
+    max_inner: int
+    max_work: float | None
+    max_seconds: float | None
+
+    def config(self) -> dict[str, Any]:
+        """The task as config.json holds it: nothing but what was asked, so equal tasks have equal configs."""
+        content = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "tolerance"}
+        content["source"] = None if self.source is None else asdict(self.source)
+        return plain(content | {"tol": short_tolerance(self.tolerance)})
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> "Task":
+        """The task that a config.json holds."""
+        known = {field.name for field in fields(cls)} - {"tolerance"} | {"tol"}
+        if missing := sorted(known - set(config)):
+            raise InputError(
+                f"config.json says nothing about {', '.join(missing)}",
+                "a whole task",
+                "solve it anew into another folder",
+            )
+        given = {name: config[name] for name in known}
+        given["tolerance"] = long_tolerance(given.pop("tol"))
+        given["source"] = None if given["source"] is None else OwnProblem(**given["source"])
+        return cls(**given)
+
+    def make_problem(self) -> NamedProblem:
+        """The problem and its start; reads or downloads its data."""
+        if self.source is not None:
+            return self.source.make(self.parameters)
+        return problems.get(self.problem, **self.parameters)
+
+    @property
+    def label(self) -> str:
+        """The problem, with the parameters that differ from their defaults."""
+        changed = "".join(f",{name}={value}" for name, value in self._changed().items())
+        return self.problem + changed
+
+    @property
+    def folder(self) -> Path:
+        """Where the run lies below the root of a store: problem/solver/tol/seed."""
+        options = "".join(f",{name}={value}" for name, value in self.options.items())
+        tol = short_tolerance(self.tolerance)
+        text = ",".join(f"{v:g}" for v in tol.values() if v is not None) if isinstance(tol, dict) else f"{tol:g}"
+        parts = [*self.label.split("/"), self.solver + options, f"tol={text}", f"seed={self.seed}"]
+        return Path(*(re.sub(r"[^\w.,=+-]+", "-", part).strip(".") or "-" for part in parts))
+
+    @property
+    def group(self) -> str:
+        """Tasks of one group share their compilations when they run in one process."""
+        source = None if self.source is None else self.source.sha256
+        return repr((self.problem, source, dict(self.parameters), self.solver, dict(self.options)))
+
+    def arguments(self) -> dict[str, Any]:
+        """What `minimize` is called with beside the problem and its start."""
+        limits = {name: getattr(self, name) for name in LIMITS}
+        chosen = {"tol": self.tolerance, "seed": self.seed, "cone": self.cone, "record": self.record}
+        return limits | chosen | {"solver": solvers.get(self.solver, **self.options)}
+
+    def _changed(self) -> dict[str, Any]:
+        if self.source is not None:
+            return dict(self.parameters)
+        declared = problems.about(self.problem).parameters
+        return {name: value for name, value in self.parameters.items() if value != declared[name].default}
+
+
+def task(
+    problem: "str | OwnProblem",
+    *,
+    parameters: Mapping[str, Any] | None = None,
+    solver: str = "spider",
+    options: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    tol: Any = 0.01,
+    cone: str | None = None,
+    record: str | None = None,
+    max_outer: int = 100,
+    max_inner: int = 3000,
+    max_work: float | None = None,
+    max_seconds: float | None = None,
+) -> Task:
+    """A task, checked: names exist, numbers make sense. `cone=None` takes the one that suits the problem."""
+    given, own = dict(parameters or {}), None
+    if isinstance(problem, OwnProblem):
+        own, name, cone = problem, problem.name, cone or "paper"
+    else:
+        entry = problems.about(problem)
+        name, cone = problem, cone or entry.cone
+        if unknown := set(given) - set(entry.parameters):
+            problems.parse(problem, {sorted(unknown)[0]: ""})
+        given = {key: p.check(key, given.get(key, p.default)) for key, p in entry.parameters.items()}
+    solvers.get(solver, **(options or {}))
+    checked = check_settings(
+        tol=as_tolerance(tol),
+        cone=cone,
+        seed=seed,
+        max_outer=max_outer,
+        max_inner=max_inner,
+        max_work=max_work,
+        max_seconds=max_seconds,
+        penalty=1.1,
+        growth=1.1,
+        bounded_dual=False,
+        scale=True,
+        record=record,
+        confidence=0.95,
+        callback=None,
+        progress=None,
+    )
+    return Task(
+        problem=name,
+        source=own,
+        parameters=given,
+        solver=solver,
+        options=dict(options or {}),
+        seed=int(seed),
+        tolerance=checked.tolerance,
+        cone=cone,
+        record=record,
+        max_outer=int(max_outer),
+        max_inner=int(max_inner),
+        max_work=max_work,
+        max_seconds=max_seconds,
+    )
