@@ -1,5 +1,6 @@
 """What a run is asked to do: problem, solver, seed, tolerance and limits; checked when it is made, without reading data."""
 
+import inspect
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -7,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from .. import problems, solvers
-from ..certificate import Tolerance, as_tolerance
+from ..certificate import Tolerance
 from ..errors import InputError
-from ..outer.settings import check_settings
+from ..outer import minimize
+from ..outer.settings import Settings, check_settings
 from ..problems import NamedProblem
 from .own_problem import OwnProblem
 from .result_file import long_tolerance, plain, short_tolerance
@@ -131,23 +133,11 @@ def task(
             problems.parse(problem, {sorted(unknown)[0]: ""})
         given = {key: p.check(key, given.get(key, p.default)) for key, p in entry.parameters.items()}
     solvers.get(solver, **(options or {}))
-    checked = check_settings(
-        tol=as_tolerance(tol),
-        cone=cone,
-        seed=seed,
-        max_outer=max_outer,
-        max_inner=max_inner,
-        max_work=max_work,
-        max_seconds=max_seconds,
-        penalty=1.1,
-        growth=1.1,
-        bounded_dual=False,
-        scale=True,
-        record=record,
-        confidence=0.95,
-        callback=None,
-        progress=None,
-    )
+    limits = {"max_outer": max_outer, "max_inner": max_inner, "max_work": max_work, "max_seconds": max_seconds}
+    asked = {"tol": tol, "cone": cone, "seed": seed, "record": record} | limits
+    defaults = {name: parameter.default for name, parameter in inspect.signature(minimize).parameters.items()}
+    needed = ["tol", *(field.name for field in fields(Settings) if field.name != "tolerance")]
+    checked = check_settings(**{name: asked.get(name, defaults[name]) for name in needed})
     return Task(
         problem=name,
         source=own,

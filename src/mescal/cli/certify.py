@@ -1,0 +1,151 @@
+"""`mescal certify`: judge a stored solution again, from the problem and the point alone."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Group
+from rich.panel import Panel
+from rich.text import Text
+
+from ..certificate import Certificate, Tolerance, certify as judge
+from ..errors import InputError
+from ..experiments import StoredRun, Task, load_run
+from ..experiments.compilation import keep_compilations
+from . import options
+from .failure import CERTIFIED, FAILED
+from .screen import results
+from .show import measure_table, shown_path
+
+AGREES = 1e-6  # relative: two exact certificates of one point
+
+
+def certify(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder that holds a solution.", show_default=False)],
+    tol: Annotated[
+        float | None,
+        typer.Option("--tol", "-t", metavar="FLOAT", help="Hold it to another tolerance.", show_default="the run's"),
+    ] = None,
+    cone: Annotated[
+        str | None,
+        typer.Option(
+            "--cone",
+            metavar="NAME",
+            help="The curvature that decides: paper, critical or whole.",
+            show_default="the run's",
+            autocompletion=options.complete_cone,
+        ),
+    ] = None,
+    alone: Annotated[
+        bool, typer.Option("--alone", help="Use x alone: the judge finds multipliers and slacks itself.")
+    ] = False,
+    as_sample: Annotated[
+        bool,
+        typer.Option(
+            "--as-sample", help="Treat the data as draws from a distribution; bound what unseen data would give."
+        ),
+    ] = False,
+    confidence: Annotated[
+        float, typer.Option("--confidence", help="Of the bounds, on streams and with --as-sample.")
+    ] = 0.95,
+    seed: Annotated[int, typer.Option("--seed", help="Of the judge's own samples, on streams.")] = 0,
+    as_json: options.Json = False,
+):
+    """Judge the solution of a run again, whoever found it.
+
+    The judge reads solution.npz, makes the problem anew from config.json, and measures in float64; it asks no solver and
+    believes nothing that result.json says.
+
+    **Examples:**
+
+        mescal certify runs/a
+        mescal certify runs/a --tol 0.001
+        mescal certify runs/a --cone critical --alone
+    """
+    stored = load_run(run)
+    given = Task.from_config(stored.config)
+    held = given.tolerance if tol is None else Tolerance(tol, tol)
+    keep_compilations()
+    certificate = again(
+        stored, given, held, cone or given.cone, alone, as_sample=as_sample, confidence=confidence, seed=seed
+    )
+    passed = certificate.passes(held)
+    if as_json:
+        typer.echo(json.dumps({"passes": passed, "run": str(stored.path)} | certificate.to_dict(), indent=1))
+    else:
+        _show(stored, given, certificate, held, None if alone or as_sample else compare(stored, certificate))
+    raise typer.Exit(CERTIFIED if passed else FAILED)
+
+
+def again(stored: StoredRun, given: Task, held: Tolerance, cone: str, alone: bool, **how: Any) -> Certificate:
+    """A fresh certificate of a stored solution."""
+    solution = stored.solution()
+    assert stored.result is not None
+    named = given.make_problem()
+    program, start = named.problem.bind(named.x0)
+    if solution["x"].shape != start.shape:
+        raise InputError(
+            f"the solution has {solution['x'].size} numbers",
+            f"{start.size}, as the problem has parameters",
+            "run it again with --force",
+        )
+    judged = {} if alone else {"multipliers": solution["multipliers"], "slack": solution["slack"]}
+    return judge(
+        named.problem,
+        program.parameters.restore(solution["x"]),
+        tol=held,
+        cone=cone,
+        penalty=stored.result["penalty"],
+        **judged,
+        **how,
+    )
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Whether a fresh certificate agrees with the stored one, in a sentence."""
+
+    agrees: bool
+    sentence: str
+
+
+def compare(stored: StoredRun, certificate: Certificate) -> Agreement:
+    """Exact certificates agree to rounding; sampled ones where their error bounds overlap."""
+    assert stored.result is not None
+    before, now = stored.result["certificate"], certificate.to_dict()
+    for name in ("stationarity", "feasibility", "objective"):
+        old, new = before[name], now[name]
+        low, high = max(old["lower"], new["lower"]), min(old["upper"], new["upper"])
+        if low - high > AGREES * max(1e-3, abs(new["value"])):
+            return Agreement(False, f"The stored {name} was {old['value']:.6g}; it is {new['value']:.6g} now.")
+    return Agreement(True, "This agrees with the certificate that the run stored.")
+
+
+def _show(stored: StoredRun, given: Task, certificate: Certificate, held: Tolerance, agreement: Agreement | None):
+    passed = certificate.passes(held)
+    verdict = Text("CERTIFIED", "bold green") if passed else Text("NOT CERTIFIED", "bold red")
+    details = [Text(f"curvature on the cone {name}: {measured}") for name, measured in certificate.curvatures.items()]
+    details.append(Text(f"objective {certificate.objective.value:.6g}, {certificate.objective.how}"))
+    if np.isfinite(certificate.relative_stationarity.value):
+        details.append(Text(f"relative stationarity {certificate.relative_stationarity.value:.3g}"))
+    parts = [verdict, Text(""), measure_table(certificate.to_dict(), held), Text(""), *details]
+    if agreement is not None:
+        parts += [Text(""), Text(agreement.sentence, "dim" if agreement.agrees else "yellow bold")]
+    console = results()
+    console.print(
+        Panel(
+            Group(*parts),
+            title=Text(f"{given.label} with {given.solver}, judged again"),
+            title_align="left",
+            subtitle=Text(shown_path(stored.path)),
+            subtitle_align="right",
+            border_style="green" if passed else "red",
+            padding=(1, 2),
+            width=min(console.width, 100),
+        )
+    )
+    for sentence in certificate.warnings:
+        console.print(Text.assemble(("warning: ", "yellow bold"), sentence))

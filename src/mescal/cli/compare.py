@@ -1,0 +1,141 @@
+"""`mescal compare`: a table of what solvers needed, from stored runs or from a sweep that it runs."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from .. import problems
+from ..errors import InputError
+from ..experiments import StoredRun, compare as rows_of, load_runs, product
+from ..experiments.table import HEAD, ComparisonRow, cells, markdown, to_json
+from . import options
+from .failure import CERTIFIED, FAILED
+from .screen import results
+from .sweeping import sweep_shown
+
+SOLVERS = ["spider", "sg-hv-nc", "natasha2"]
+
+
+def compare(
+    what: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN|PROBLEM...",
+            help="Folders with stored runs; anything that is no folder is the name of a problem to be solved.",
+            autocompletion=options.complete_problem,
+            show_default=False,
+        ),
+    ],
+    solver: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--solver",
+            "-s",
+            metavar="NAME",
+            help="Solvers for the problems. Repeat it for more.",
+            autocompletion=options.complete_solver,
+            show_default=", ".join(SOLVERS),
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Seeds 0, 1, ... for the problems.")] = 3,
+    tol: Annotated[
+        list[float] | None,
+        typer.Option(
+            "--tol", "-t", metavar="FLOAT", help="Tolerances for the problems. Repeat it for more.", show_default="0.01"
+        ),
+    ] = None,
+    assign: options.Set = None,
+    max_seconds: options.MaxSeconds = None,
+    exact: Annotated[
+        bool, typer.Option("--exact-history", help="Let the judge measure every outer iteration, for figures.")
+    ] = False,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where runs of problems are kept.")] = Path(
+        "runs"
+    ),
+    jobs: options.Jobs = None,
+    force: options.Force = False,
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="NAME",
+            help="The solver that the others are compared with.",
+            autocompletion=options.complete_solver,
+        ),
+    ] = "spider",
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the table as Markdown.")] = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+):
+    """Compare solvers: work, ratios, objectives and seconds, as medians over seeds.
+
+    Given folders, it reads the runs stored there. Given names of problems, it first solves each with every solver and
+    seed, over all cores; runs that are stored already are not run again, so an interrupted comparison goes on where it
+    stopped.
+
+    **Examples:**
+
+        mescal compare neyman-pearson/breast-cancer --seeds 5
+        mescal compare saddles/circle saddles/sphere-axis --solver spider --solver natasha2 --tol 0.01 --tol 0.001
+        mescal compare runs/a runs/b
+    """
+    folders = [Path(text) for text in what if Path(text).is_dir()]
+    names = [text for text in what if not Path(text).is_dir()]
+    runs: list[StoredRun] = load_runs(folders) if folders else []
+    complete = True
+    if names:
+        texts = options.assignments(assign, "--set")
+        tasks = [
+            given
+            for name in names
+            for given in product(
+                [name],
+                solver or SOLVERS,
+                seeds=range(seeds),
+                tols=tol or [0.01],
+                parameters=problems.parse(name, texts),
+                max_seconds=max_seconds,
+                record="exact" if exact else None,
+            )
+        ]
+        swept = sweep_shown(tasks, out, jobs, force, quiet or as_json)
+        runs, complete = [*runs, *swept.runs], not swept.failed
+    rows = rows_of(runs, to)
+    if not rows:
+        raise InputError("none of these runs has ended", "finished runs", "carry them on with `mescal resume`")
+    if as_json:
+        typer.echo(json.dumps(to_json(rows), indent=1))
+    elif as_markdown:
+        typer.echo(markdown(HEAD, (cells(row, to) for row in rows)))
+    else:
+        show_comparison(results(), rows, to)
+    certified = complete and all(row.certified == row.runs for row in rows)
+    raise typer.Exit(CERTIFIED if certified else FAILED)
+
+
+def show_comparison(console: Console, rows: Sequence[ComparisonRow], to: str):
+    """The table, one block per problem and tolerance."""
+    left = {"problem", "solver"}
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name in HEAD:
+        table.add_column(
+            f"x {to}" if name == "ratio" else name, justify="left" if name in left else "right", no_wrap=name in left
+        )
+    previous = None
+    for row in rows:
+        key = row.problem, str(row.tol)
+        if previous is not None and key != previous:
+            table.add_section()
+        shown = list(cells(row, to))
+        if key == previous:
+            shown[:2] = "", ""
+        shown[3] = f"[green]{shown[3]}[/]" if row.certified == row.runs else f"[red]{shown[3]}[/]"
+        table.add_row(*shown)
+        previous = key
+    console.print(table)

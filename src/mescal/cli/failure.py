@@ -1,0 +1,50 @@
+"""How commands fail: what was found, what was expected and what to do, on standard error, and an exit code."""
+
+import functools
+import json
+from collections.abc import Callable
+from typing import Any
+
+import typer
+from rich.text import Text
+
+from ..datasets import DownloadError
+from ..errors import InputError
+from ..experiments.files import WriteError
+from .screen import complaints
+
+CERTIFIED, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+
+def reported(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command with its errors told to people and, with --json, to machines."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **options: Any) -> Any:
+        try:
+            return command(*args, **options)
+        except InputError as error:
+            tell(error, bool(options.get("as_json")))
+            # The user's request was in order where a disk or a server was not.
+            raise typer.Exit(FAILED if isinstance(error, (WriteError, DownloadError)) else USAGE) from None
+        except KeyboardInterrupt:
+            complaints().print("Interrupted.")
+            raise typer.Exit(INTERRUPTED) from None
+
+    return wrapped
+
+
+def tell(error: InputError, as_json: bool = False):
+    """Show an error."""
+    if as_json:
+        typer.echo(json.dumps({"error": {"found": error.found, "expected": error.expected, "advice": error.advice}}))
+        return
+    found = error.found[:1].upper() + error.found[1:]
+    text = Text.assemble(
+        (f"{found}.", "bold red"),
+        "\n  Expected: ",
+        f"{error.expected}.",
+        "\n  What to do: ",
+        (f"{error.advice}.", "bold"),
+    )
+    complaints().print(text, soft_wrap=True)

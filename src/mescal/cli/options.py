@@ -1,0 +1,140 @@
+"""Options that several commands share, and how they complete."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .. import problems, solvers
+from ..certificate import Tolerance
+from ..errors import InputError
+
+CONES = ("paper", "critical", "whole")
+
+
+def complete_problem(incomplete: str) -> Iterable[tuple[str, str]]:
+    """Names of problems, with what they are."""
+    return [(n, problems.about(n).description) for n in problems.names() if n.startswith(incomplete)]
+
+
+def complete_solver(incomplete: str) -> Iterable[str]:
+    """Names of solvers."""
+    return [name for name in solvers.names() if name.startswith(incomplete)]
+
+
+def complete_cone(incomplete: str) -> Iterable[str]:
+    """Names of cones."""
+    return [name for name in CONES if name.startswith(incomplete)]
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines, and nothing else, on standard output.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+Force = Annotated[bool, typer.Option("--force", help="Run again and replace what the folder holds.")]
+Solver = Annotated[
+    str,
+    typer.Option(
+        "--solver",
+        "-s",
+        metavar="NAME",
+        help="The sub-solver; `mescal solvers` lists them.",
+        autocompletion=complete_solver,
+    ),
+]
+Tol = Annotated[
+    float,
+    typer.Option(
+        "--tol", "-t", help="Bound on stationarity and feasibility, and on negative curvature unless it has its own."
+    ),
+]
+TolCurvature = Annotated[
+    float | None,
+    typer.Option("--tol-curvature", metavar="FLOAT", help="Bound on negative curvature.", show_default="as --tol"),
+]
+TolRelative = Annotated[
+    float | None,
+    typer.Option(
+        "--tol-relative",
+        metavar="FLOAT",
+        help="Bound on stationarity times max(1, |x|), which a flat region cannot fool.",
+        show_default="none",
+    ),
+]
+Seed = Annotated[int, typer.Option("--seed", help="Of all randomness: equal seeds give equal runs.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Set a parameter of the problem, such as tau=0.1. Repeat it for more.",
+        show_default=False,
+    ),
+]
+Option = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        metavar="NAME=VALUE",
+        help="Set an option of the solver, such as batch=128. Repeat it for more.",
+        show_default=False,
+    ),
+]
+MaxWork = Annotated[
+    float | None,
+    typer.Option("--max-work", metavar="FLOAT", help="Stop after so many evaluations.", show_default="no limit"),
+]
+MaxSeconds = Annotated[
+    float | None,
+    typer.Option("--max-seconds", metavar="FLOAT", help="Stop after so many seconds.", show_default="no limit"),
+]
+MaxOuter = Annotated[int, typer.Option("--max-outer", help="Stop after so many outer iterations.")]
+Jobs = Annotated[
+    int | None,
+    typer.Option("--jobs", "-j", min=1, metavar="N", help="Processes.", show_default="one per core"),
+]
+Runs = Annotated[
+    list[Path],
+    typer.Argument(metavar="RUN...", help="Run folders, or folders that hold run folders.", show_default=False),
+]
+
+
+def tolerance(tol: float, curvature: float | None, relative: float | None) -> Tolerance:
+    """The tolerance that the three options mean."""
+    return Tolerance(tol, tol if curvature is None else curvature, relative)
+
+
+def assignments(given: list[str] | None, flag: str) -> dict[str, str]:
+    """`["tau=0.1"]` as a dict of texts."""
+    found: dict[str, str] = {}
+    for text in given or []:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise InputError(f"{flag} {text}", "a name and a value, name=value", f"write for example {flag} tau=0.1")
+        if name.strip() in found:
+            raise InputError(f"{flag} sets {name.strip()} twice", "each name once", "leave one of them out")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def solver_options(name: str, given: list[str] | None) -> dict[str, Any]:
+    """Options of a solver, in the types of their defaults."""
+    texts = assignments(given, "--option")
+    if not texts:
+        return {}
+    defaults = solvers.get(name)
+    found: dict[str, Any] = {}
+    for option, text in texts.items():
+        default = getattr(defaults, option, None)
+        kind = type(default)
+        try:
+            if kind not in (bool, int, float, str):
+                raise ValueError
+            found[option] = {"true": True, "false": False}[text.lower()] if kind is bool else kind(text)
+        except (ValueError, KeyError):
+            simple = [k for k, v in vars(defaults).items() if isinstance(v, (bool, int, float, str))]
+            raise InputError(
+                f"--option {option}={text} of the solver {name}",
+                f"one of {', '.join(simple)}, as a number, a word, or true or false",
+                f"`mescal solvers {name}` shows them with their defaults",
+            ) from None
+    return found

@@ -1,0 +1,85 @@
+"""`mescal problems`: the named problems, or one of them with its parameters."""
+
+import json
+from itertools import groupby
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from .. import problems as known
+from ..problems import Entry
+from . import options
+from .screen import results
+
+
+def problems(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="One problem, to see its parameters.",
+            autocompletion=options.complete_problem,
+            show_default=False,
+        ),
+    ] = None,
+    as_json: options.Json = False,
+):
+    """List the named problems, or show one with the parameters that --set can change.
+
+    **Examples:**
+
+        mescal problems
+        mescal problems fairness/bank
+    """
+    entries = [known.about(each) for each in known.names()] if name is None else [known.about(name)]
+    if as_json:
+        typer.echo(json.dumps([_plain(entry) for entry in entries] if name is None else _plain(entries[0]), indent=1))
+    elif name is None:
+        _list(entries)
+    else:
+        _one(entries[0])
+
+
+def _list(entries: list[Entry]):
+    console = results()
+    table = Table.grid(padding=(0, 2))
+    for kind, group in groupby(entries, key=lambda entry: entry.name.partition("/")[0]):
+        table.add_row(Text(kind, "bold"))
+        for entry in group:
+            table.add_row(f"  {entry.name}", entry.description)
+        table.add_row()
+    console.print(table)
+    console.print("mescal problems NAME shows parameters; mescal solve NAME solves it.", style="dim")
+
+
+def _one(entry: Entry):
+    console = results()
+    console.print(Text(entry.name, "bold"))
+    console.print(f"{entry.description}.\n")
+    if entry.optimum is not None:
+        console.print(f"Best objective known: {entry.optimum:g}.")
+    console.print(f"Curvature is judged on the cone {entry.cone!r}.\n")
+    table = Table.grid(padding=(0, 2))
+    for given, parameter in entry.parameters.items():
+        table.add_row(
+            f"  {given}", Text(str(parameter.default), "bold"), parameter.help, Text(parameter.allowed, "dim")
+        )
+    console.print(table)
+    first = next(iter(entry.parameters.items()), None)
+    example = f" --set {first[0]}={first[1].default}" if first is not None else ""
+    console.print(f"\nmescal solve {entry.name}{example}", style="dim")
+
+
+def _plain(entry: Entry) -> dict[str, Any]:
+    parameters = {
+        name: {"default": p.default, "help": p.help, "allowed": p.allowed} for name, p in entry.parameters.items()
+    }
+    return {
+        "name": entry.name,
+        "description": entry.description,
+        "cone": entry.cone,
+        "optimum": entry.optimum,
+        "parameters": parameters,
+    }

@@ -1,0 +1,116 @@
+"""What a person sees while a run goes on: a live panel on a terminal, a line per outer iteration elsewhere."""
+
+import math
+import time
+from typing import Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from ..certificate import Tolerance
+from ..experiments import Task
+from ..experiments.table import count
+from ..outer import Row
+from .screen import complaints
+from .time_left import TimeLeft, duration
+
+BAR = 24  # cells
+
+
+class Progress:
+    """Called with every row of a history; a context manager, since a live panel must be ended."""
+
+    def __init__(self, task: Task, quiet: bool = False, console: Console | None = None):
+        self.task, self.quiet = task, quiet
+        self.console = console or complaints()
+        self.left = TimeLeft(task.tolerance.gradient, task.max_seconds)
+        self.started = time.monotonic()
+        self.worst: dict[str, float] = {}
+        self.row: Row | None = None
+        live = self.console.is_terminal and not quiet
+        self.live = Live(self, console=self.console, refresh_per_second=8, transient=True) if live else None
+        self.spinner = Spinner("dots")
+
+    def __enter__(self) -> "Progress":
+        if self.live is not None:
+            self.live.start()
+        return self
+
+    def __exit__(self, *_: Any):
+        if self.live is not None:
+            self.live.stop()
+
+    def __call__(self, row: Row):
+        """One more outer iteration."""
+        self.row = row
+        self.left.add(row)
+        for name, value, limit in measures(row, self.task.tolerance):
+            if math.isfinite(value):
+                self.worst[name] = max(self.worst.get(name, limit), error(name, value))
+        if self.live is None and not self.quiet:
+            self.console.print(line(row, self.task.tolerance, self.left.seconds), soft_wrap=True)
+
+    def __rich__(self) -> Group:
+        elapsed = time.monotonic() - self.started
+        self.spinner.update(text=self._head(elapsed))
+        if self.row is None:
+            return Group(self.spinner, Text("  Compiling and solving the first subproblem.", style="dim"))
+        return Group(self.spinner, self._gauges(self.row))
+
+    def _head(self, elapsed: float) -> Text:
+        text = Text.assemble((self.task.label, "bold"), f" with {self.task.solver}")
+        text.append(f"  {elapsed:.0f} s", style="dim")
+        if self.row is not None:
+            text.append(f"  outer iteration {self.row.outer + 1}, {count(self.row.work)} evaluations")
+            if (left := self.left.seconds) is not None:
+                text.append(f", about {duration(left)} left", style="dim")
+        return text
+
+    def _gauges(self, row: Row) -> Table:
+        table = Table.grid(padding=(0, 2))
+        for name, value, limit in measures(row, self.task.tolerance):
+            known = math.isfinite(value)
+            met = known and error(name, value) <= limit
+            sign = ">= -" if name == "curvature" else "<= "
+            table.add_row(
+                f"  {name}",
+                Text(f"{value:.2e}" if known else "not yet", style="bold" if known else "dim"),
+                Text(f"{sign}{limit:g}", style="dim"),
+                bar(error(name, value), limit, self.worst.get(name, limit)) if known else Text(""),
+                Text("met", style="green") if met else Text(""),
+            )
+        return table
+
+
+def measures(row: Row, tolerance: Tolerance) -> list[tuple[str, float, float]]:
+    """Name, value and tolerance of the three measures."""
+    return [
+        ("stationarity", row.stationarity, tolerance.gradient),
+        ("feasibility", row.feasibility, tolerance.gradient),
+        ("curvature", row.curvature, tolerance.curvature),
+    ]
+
+
+def error(name: str, value: float) -> float:
+    """What counts against the tolerance: negative curvature, or the measure itself."""
+    return max(0.0, -value) if name == "curvature" else value
+
+
+def bar(value: float, limit: float, worst: float) -> Text:
+    """How much of the way from the worst value to the tolerance has been gone, on a log scale; full when it is met."""
+    share = 1.0 if value <= limit else math.log(worst / value) / math.log(worst / limit) if worst > limit else 0.0
+    full = round(BAR * min(max(share, 0.0), 1.0))
+    return Text.assemble(("━" * full, "green" if share >= 1 else "yellow"), ("╌" * (BAR - full), "dim"))
+
+
+def line(row: Row, tolerance: Tolerance, left: float | None) -> str:
+    """One outer iteration as plain text."""
+    parts = [f"outer {row.outer + 1:3d}", f"work {count(row.work):>9}"]
+    for name, value, limit in measures(row, tolerance):
+        sign = ">= -" if name == "curvature" else "<= "
+        parts.append(f"{name} {value:9.2e} ({sign}{limit:g})" if math.isfinite(value) else f"{name} not yet")
+    parts.append(f"{row.seconds:.1f} s" + (f", about {duration(left)} left" if left is not None else ""))
+    return "  ".join(parts)

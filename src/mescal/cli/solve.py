@@ -1,0 +1,145 @@
+"""`mescal solve`: one problem, one solver, one seed, into a run folder."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .. import problems
+from ..errors import InputError
+from ..experiments import OwnProblem, StoredRun, Task, own_problem, run, task
+from ..experiments.compilation import keep_compilations
+from ..experiments.own_problem import literal
+from ..experiments.run import stored_run
+from . import options
+from .failure import CERTIFIED, FAILED, INTERRUPTED
+from .progress import Progress
+from .screen import complaints, results
+from .show import show_run, shown_path
+
+RUNS = Path("runs")
+
+
+def solve(
+    problem: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="PROBLEM",
+            help="A named problem; `mescal problems` lists them.",
+            autocompletion=options.complete_problem,
+            show_default=False,
+        ),
+    ] = None,
+    solver: options.Solver = "spider",
+    tol: options.Tol = 0.01,
+    seed: options.Seed = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FOLDER", help="The run folder.", show_default="runs/PROBLEM/SOLVER/tol=/seed="
+        ),
+    ] = None,
+    force: options.Force = False,
+    assign: options.Set = None,
+    problem_file: Annotated[
+        str | None,
+        typer.Option(
+            "--problem-file",
+            metavar="FILE.py:FUNCTION",
+            help="Solve your own problem: the function returns (problem, x0).",
+            show_default=False,
+        ),
+    ] = None,
+    option: options.Option = None,
+    tol_curvature: options.TolCurvature = None,
+    tol_relative: options.TolRelative = None,
+    cone: Annotated[
+        str | None,
+        typer.Option(
+            "--cone",
+            metavar="NAME",
+            help="The curvature that decides: paper, critical or whole.",
+            show_default="what suits the problem",
+            autocompletion=options.complete_cone,
+        ),
+    ] = None,
+    max_seconds: options.MaxSeconds = None,
+    max_work: options.MaxWork = None,
+    max_outer: options.MaxOuter = 100,
+    exact: Annotated[
+        bool, typer.Option("--exact-history", help="Let the judge measure every outer iteration, for figures.")
+    ] = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+):
+    """Solve a problem to a certified point and keep the run.
+
+    The run is a folder: config.json, result.json, history.csv, solution.npz. A finished run of the very same task is
+    shown and not run again; a folder that holds anything else is refused without --force.
+
+    **Examples:**
+
+        mescal solve neyman-pearson/breast-cancer
+        mescal solve neyman-pearson/spambase --solver natasha2 --tol 0.001 --seed 3 --out runs/a
+        mescal solve fairness/bank --set tau=0.8 --max-seconds 60
+        mescal solve --problem-file my_problem.py:make --out runs/mine
+    """
+    given = task(
+        **chosen_problem(problem, problem_file, assign),
+        solver=solver,
+        options=options.solver_options(solver, option),
+        seed=seed,
+        tol=options.tolerance(tol, tol_curvature, tol_relative),
+        cone=cone,
+        record="exact" if exact else None,
+        max_outer=max_outer,
+        max_work=max_work,
+        max_seconds=max_seconds,
+    )
+    carry_out(given, RUNS / given.folder if out is None else out, force, as_json, quiet)
+
+
+def chosen_problem(name: str | None, file: str | None, assign: list[str] | None) -> dict[str, Any]:
+    """The problem and its parameters, as `task` takes them."""
+    texts = options.assignments(assign, "--set")
+    if (name is None) == (file is None):
+        found = "no problem was named" if name is None else f"both {name} and --problem-file {file} were given"
+        raise InputError(found, "one problem", "name one of `mescal problems`, or pass --problem-file FILE.py:FUNCTION")
+    if file is not None:
+        own: OwnProblem = own_problem(file)
+        return {"problem": own, "parameters": {key: literal(text) for key, text in texts.items()}}
+    assert name is not None
+    return {"problem": name, "parameters": problems.parse(name, texts)}
+
+
+def carry_out(given: Task, folder: Path, force: bool, as_json: bool, quiet: bool):
+    """Run a task into a folder, or show the run that is there; ends the command with its exit code."""
+    kept = None if force else stored_run(given, folder)
+    if kept is None:
+        keep_compilations()
+        with Progress(given, quiet=quiet or as_json) as progress:
+            stored = run(given, folder, force=force, progress=progress)
+    else:
+        stored = kept
+    finish(
+        stored,
+        as_json,
+        "" if kept is None else "This very run is stored already; nothing was run. (--force runs it again.)",
+    )
+
+
+def finish(stored: StoredRun, as_json: bool, lead: str = ""):
+    """Show a run and leave with the exit code that it deserves."""
+    assert stored.result is not None
+    if as_json:
+        typer.echo(json.dumps(stored.result | {"run": str(stored.path)}, indent=1))
+    else:
+        console = results()
+        show_run(console, stored, lead)
+        if console.is_terminal:
+            console.print(f"Next: mescal report {shown_path(stored.path)}", style="dim")
+    interrupted = stored.result["status"] == "interrupted"
+    if interrupted and not as_json:
+        complaints().print(f"Interrupted; mescal resume {shown_path(stored.path)} starts it over.")
+    raise typer.Exit(CERTIFIED if stored.converged else INTERRUPTED if interrupted else FAILED)

@@ -1,0 +1,70 @@
+"""`mescal solvers`: the sub-solvers, or one of them with its settings."""
+
+import inspect
+import json
+import sys
+from typing import Annotated, Any
+
+import typer
+from rich.markdown import Markdown
+from rich.table import Table
+from rich.text import Text
+
+from .. import solvers as known
+from ..solvers import Solver
+from . import options
+from .screen import results
+
+
+def solvers(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="One solver, to see its settings.",
+            autocompletion=options.complete_solver,
+            show_default=False,
+        ),
+    ] = None,
+    as_json: options.Json = False,
+):
+    """List the sub-solvers, or show one with the settings that --option can change.
+
+    **Examples:**
+
+        mescal solvers
+        mescal solvers spider
+    """
+    found = [known.get(each) for each in known.names()] if name is None else [known.get(name)]
+    if as_json:
+        typer.echo(json.dumps([_plain(solver) for solver in found] if name is None else _plain(found[0]), indent=1))
+        return
+    console = results()
+    if name is not None:
+        console.print(Markdown(_about(found[0])))
+        console.print()
+        console.print(Markdown(inspect.getdoc(type(found[0])) or ""))
+        console.print()
+    table = Table.grid(padding=(0, 2))
+    for solver in found:
+        settings = ", ".join(f"{key}={value}" for key, value in _settings(solver).items())
+        table.add_row(
+            Text(type(solver).name, "bold"),
+            _about(solver).partition(".\n")[0] if name is None else "",
+            Text(settings, "dim"),
+        )
+    console.print(table)
+
+
+def _about(solver: Solver) -> str:
+    """The docstring of its file, up to the first blank line."""
+    text = inspect.getdoc(sys.modules[type(solver).__module__]) or ""
+    return text.partition("\n\n")[0]
+
+
+def _settings(solver: Solver) -> dict[str, Any]:
+    return {key: value for key, value in vars(solver).items() if isinstance(value, (bool, int, float, str))}
+
+
+def _plain(solver: Solver) -> dict[str, Any]:
+    return {"name": type(solver).name, "about": _about(solver), "settings": _settings(solver)}

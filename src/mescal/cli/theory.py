@@ -1,0 +1,91 @@
+"""`mescal theory`: the paper's Table 1 and, for a problem and a tolerance, what the theorems say about it."""
+
+import json
+from dataclasses import asdict, is_dataclass
+from typing import Annotated, Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from .. import problems, theory as theorems
+from ..errors import InputError
+from ..experiments.result_file import plain
+from . import options
+from .screen import results
+
+
+def theory(
+    problem: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="PROBLEM",
+            help="A named problem, to have its constants estimated and its work bounded.",
+            autocompletion=options.complete_problem,
+            show_default=False,
+        ),
+    ] = None,
+    tol: options.Tol = 0.01,
+    assign: options.Set = None,
+    as_json: options.Json = False,
+):
+    """Show the sample complexities of the paper's Table 1, or what the theorems predict for a problem.
+
+    **Examples:**
+
+        mescal theory
+        mescal theory neyman-pearson/breast-cancer --tol 0.01
+    """
+    if problem is None:
+        _table(as_json)
+    else:
+        _predict(problem, tol, assign, as_json)
+
+
+def _table(as_json: bool):
+    rows = theorems.table1.rows()
+    if as_json:
+        kept = [
+            asdict(row) | {"first_order": _rate(row.first_order), "second_order": _rate(row.second_order)}
+            for row in rows
+        ]
+        typer.echo(json.dumps(plain(kept), indent=1))
+        return
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, title="Samples to reach eps_g, eps_H", title_justify="left")
+    for name in ("method", "constraints", "iterate", "first order", "second order", "probability", "note"):
+        table.add_column(name)
+    for row in rows:
+        own = row.method.startswith("MESCAL")
+        cells = (
+            row.method,
+            row.constraints,
+            row.iterate,
+            _rate(row.first_order) or "-",
+            _rate(row.second_order) or "-",
+            "" if row.probability is None else f"{row.probability:.3g}",
+            row.note,
+        )
+        table.add_row(*cells, style="bold" if own else "")
+    console = results()
+    console.print(table)
+    console.print("E: in expectation, P: with the probability shown.", style="dim")
+
+
+def _rate(rate: Any) -> str | None:
+    return None if rate is None else str(rate)
+
+
+def _predict(name: str, tol: float, assign: list[str] | None, as_json: bool):
+    predict = getattr(theorems, "predict", None)
+    if predict is None:
+        raise InputError("this version predicts nothing for a problem", "a version that does", "leave the problem out")
+    named = problems.get(name, **problems.parse(name, options.assignments(assign, "--set")))
+    prediction = predict(named.problem, named.x0, tol)
+    if as_json:
+        content = (
+            asdict(prediction) if is_dataclass(prediction) and not isinstance(prediction, type) else str(prediction)
+        )
+        typer.echo(json.dumps(plain(content), indent=1, default=str))
+    else:
+        results().print(Text(str(prediction)), soft_wrap=True)
