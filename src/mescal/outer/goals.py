@@ -20,6 +20,12 @@ SEARCH_SHARE = 0.25  # of the work so far: what one curvature search may cost at
 SEARCH_BASE = 20_000  # ... beside this, in total work
 SEARCH_STEPS = 80  # total work of a search of 40 steps per theta of its batch
 SMALLEST_SEARCH = 128
+READY = 0.95  # of the tolerance: a violation below it is worth a curvature search and a certificate
+
+
+def searches_always(outer: int) -> bool:
+    """At outer iterations 0, 1, 3, 7, ... even an infeasible point is searched: it may be a saddle of the violation."""
+    return (outer + 1) & outer == 0
 
 
 def next_goal(run: "Run", oracle: Lagrangian) -> Goal:
@@ -47,4 +53,5 @@ def next_goal(run: "Run", oracle: Lagrangian) -> Goal:
         large_batch=large,
         curvature_batch=int(min(max(affordable, SMALLEST_SEARCH), LARGEST_RESET)),
         gradient_noise=noise,
+        feasibility=np.inf if searches_always(run.outer) else READY * tolerance.gradient,
     )

@@ -1,12 +1,13 @@
 """MESCAL, the paper's Algorithm 1 in its practical form (section 5): an augmented Lagrangian loop that ends at a proof.
 
-    al_k = al_0 beta^k;   z_k = solver(L(.; lam_k, al_k), from z_{k-1});   lam_{k+1} = lam_k + min(al_k, gamma_k/|c|) c
+    al_{k+1} = beta al_k;   z_k = solver(L(.; lam_k, al_k), from z_{k-1});   lam_{k+1} = lam_k + min(al_k, gamma_k/|c|) c
 
 A point whose inner solve was verified and whose constraint is small is handed to the judge; if the judge refuses, the
 run goes on, with a tighter inner tolerance or larger curvature batches according to what failed. Safeguards (spec 1.3):
 
-1. if an inner solve ends where it began twice in a row, the inner tolerance is halved: otherwise only lam would move;
-2. if the violation stops falling, its regularity |P_T(-J'c)| / |c| is measured, and a locally infeasible problem is said
+1. if the violation falls by less than half, the penalty grows fourfold;
+2. if inner solves keep ending where they began, their tolerance is halved: otherwise only lam would move;
+3. if the violation stops falling, its regularity |P_T(-J'c)| / |c| is measured, and a locally infeasible problem is said
    to be one instead of running to the cap.
 """
 

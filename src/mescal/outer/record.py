@@ -11,7 +11,7 @@ from .history import Row
 if TYPE_CHECKING:
     from .run import Run
 
-INNER = {0: "stopped", 1: "verified", 2: "cap", 3: "not finite"}
+INNER = {0: "stopped", 1: "verified", 2: "cap", 3: "not finite", 4: "stationary"}
 
 
 def make_row(run: "Run", state: Any, constraint: np.ndarray, penalty: float, goal: Goal, inner: int) -> Row:

@@ -9,12 +9,12 @@ import numpy as np
 from ..certificate import Certificate
 from ..oracle import Lagrangian, Tally, surrogate
 from ..problem import EqualityForm, Problem
-from ..solvers.base import BROKEN, VERIFIED, Memory, Solver
+from ..solvers.base import BROKEN, EXHAUSTED, VERIFIED, Memory, Solver
 from ..solvers.drive import advance, begin
 from ..theory.survey import survey
 from .clock import Clock
 from .dual import dual_step, summable_bound
-from .goals import next_goal
+from .goals import READY, next_goal
 from .history import History
 from .record import make_row
 from .result import Result, Seconds, WorkDone
@@ -24,7 +24,9 @@ from .start import checked_start
 from .status import Status
 from .verdict import is_infeasible, judge, learn_from_refusal
 
-READY = 0.95  # of the tolerance: a violation below it is worth a certificate
+SLOW = 0.5  # of the violation before: falling less than this, it asks for a larger penalty ...
+RISE = 4.0  # ... by this factor, instead of the schedule's
+IDLE = 4  # inner solves in a row that end where they began before the inner tolerance is halved
 CHUNK = 32  # solver steps (epochs) between two looks at the clock and the budget
 
 
@@ -42,10 +44,11 @@ class Run:
         self.work, self.searches, self.judged = Tally(), Tally(), Tally()
         self.history = History()
         self.outer = 0
-        self.first_penalty = settings.penalty if start is None else max(settings.penalty, start.penalty)
+        self.penalty = settings.penalty if start is None else max(settings.penalty, start.penalty)
         self.tighter, self.idle, self.curvature_factor = 1.0, 0, 1
         self.certificate: Certificate | None = None
         self.certify_seconds = 0.0
+        self.last_violation = np.inf
         self.first_violation: float | None = None  # |cbar(x_0)|, the scale of the bounded dual update
         self.scales = Scales(1.0, np.ones(self.program.layout.size))
         x = jnp.asarray(checked_start(problem, self.program, vector), self.dtype)
@@ -80,7 +83,7 @@ class Run:
 
     def _survey(self, set_slack: bool):
         """Scales from the gradients at the start, and slacks that meet the inequalities there where they can."""
-        seen = survey(self.oracle(self.first_penalty), self.z, jax.random.fold_in(self.key, 1 << 30))
+        seen = survey(self.oracle(self.penalty), self.z, jax.random.fold_in(self.key, 1 << 30))
         self.work += seen.work.tally()
         if set_slack and self.program.layout.slack_size:
             x, slack = self.form.split(self.z)
@@ -110,7 +113,7 @@ class Run:
 
     def _outer_iteration(self) -> Status | None:
         k, settings = self.outer, self.settings
-        penalty = self.first_penalty * settings.growth**k
+        penalty = self.penalty
         oracle = self.oracle(penalty)
         goal = next_goal(self, oracle)
         plan = self.solver.plan(goal, self.dtype)
@@ -149,15 +152,18 @@ class Run:
                 self.multipliers = tilde
                 return Status.CERTIFIED
             learn_from_refusal(self)
-        elif is_infeasible(self, tilde, penalty):
+        elif is_infeasible(self, tilde, penalty, float(state.reset.regularity)):
             self.multipliers = tilde
             return Status.INFEASIBLE
-        self.idle = 0 if moved else self.idle + 1
-        if self.idle >= 2 and not feasible:
+        self.idle = 0 if moved or feasible else self.idle + 1
+        if self.idle >= IDLE:
             self.tighter, self.idle = self.tighter / 2, 0
         violation = constraint * self.scales.constraints
+        size = float(np.linalg.norm(violation))
         if self.first_violation is None:
-            self.first_violation = float(np.linalg.norm(violation))
+            self.first_violation = size
+        slow = inner != EXHAUSTED and not feasible and size > SLOW * self.last_violation
+        self.penalty, self.last_violation = penalty * (max(RISE, settings.growth) if slow else settings.growth), size
         bound = summable_bound(k, self.first_violation) if settings.bounded_dual else np.inf
         scaled = dual_step(self.scales.scaled_multipliers(self.multipliers), violation, penalty, bound)
         self.multipliers = self.scales.multipliers(scaled)
@@ -169,7 +175,7 @@ class Run:
 
     def _result(self, status: Status) -> Result:
         """Everything, with a certificate of the last good point whatever happened."""
-        penalty = self.first_penalty * self.settings.growth**self.outer
+        penalty = self.penalty
         if self.certificate is None:
             judge(self, self.multipliers, penalty)
         certificate = self.certificate

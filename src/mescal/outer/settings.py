@@ -32,10 +32,6 @@ class Settings:
     callback: Callable[[Any], Any] | None
     progress: Callable[[Any], Any] | None
 
-    def penalty_at(self, k: int) -> float:
-        """al_k = al_0 beta^k."""
-        return self.penalty * self.growth**k
-
 
 def check_settings(**given: Any) -> Settings:
     """The settings, or an error in three parts."""

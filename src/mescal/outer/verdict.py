@@ -49,12 +49,17 @@ def learn_from_refusal(run: "Run"):
     run.certificate = None
 
 
-def is_infeasible(run: "Run", multipliers: np.ndarray, penalty: float) -> bool:
-    """Whether the violation has stopped falling at a point where it cannot fall to first order."""
+def is_infeasible(run: "Run", multipliers: np.ndarray, penalty: float, regularity: float) -> bool:
+    """Whether the violation has stopped falling at a point where it cannot fall to first order.
+
+    The solver's own `regularity` saves the judge the trouble where it is clearly positive.
+    """
     violation = run.history.column("feasibility")
     if len(violation) <= STALLED or violation[-1] <= run.settings.tolerance.gradient:
         return False
     if violation[-1] < PROGRESS * violation[-1 - STALLED] or len(violation) % STALLED:
+        return False
+    if regularity > 2 * IRREGULAR:
         return False
     certificate = judge(run, multipliers, penalty)
     if certificate.regularity < IRREGULAR:

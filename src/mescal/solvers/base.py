@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from ..oracle import Lagrangian, Work
 from ..theory.constants import SubproblemConstants
 
-RUNNING, VERIFIED, EXHAUSTED, BROKEN = range(4)  # why an inner solve stands where it stands
+RUNNING, VERIFIED, EXHAUSTED, BROKEN, STATIONARY = range(5)  # why an inner solve stands where it stands
 
 
 class Memory(eqx.Module):
@@ -50,8 +50,10 @@ class Progress(eqx.Module):
 class Goal(NamedTuple):
     """What the outer loop asks of one inner solve, on the host: tolerances and cap, in the solver's units.
 
-    `population` is the number of thetas in a full pass (None on a stream); `constants` are those of the subproblem where
-    they are known: a theory mode needs them, practical modes estimate what they need.
+    `population` is the number of thetas in a full pass (None on a stream). A stationary point whose constraint, in the
+    problem's units, exceeds `feasibility` is no candidate for a certificate, and is handed back as STATIONARY without a
+    curvature search. `constants` are those of the subproblem where they are known: a theory mode needs them, practical
+    modes estimate what they need.
     """
 
     gradient: float
@@ -61,6 +63,7 @@ class Goal(NamedTuple):
     large_batch: int
     curvature_batch: int
     gradient_noise: float = 0.0
+    feasibility: float = float("inf")
     constants: SubproblemConstants | None = None
 
 

@@ -4,7 +4,8 @@ An epoch starts with a reset: the exact gradient of a finite population, or one 
 
 1. descent: if the value at the reset is above that of the reset before, go back there, raise the smoothness fourfold
    and shrink the trust radius (spec 5.4: without this test the same code ends far out in a flat region);
-2. stop: if |P_T(-g)| <= 0.9 eps, search for negative curvature; none: verified; some: move along it;
+2. stop: if |P_T(-g)| <= 0.9 eps, search for negative curvature; none: verified; some: move along it. Without a search,
+   as stationary only, where the outer loop said that a point this infeasible is no candidate;
 3. otherwise run the solver's recursion, until its period ends, its running estimate falls below 0.8 eps, or it has gone
    as far from the reset as a descent test can answer for.
 """
@@ -19,7 +20,7 @@ import numpy as np
 
 from ..curvature import Search
 from ..oracle import Lagrangian, Work
-from .base import BROKEN, EXHAUSTED, RUNNING, VERIFIED, Goal, Memory, Progress, Solver, fresh_progress
+from .base import BROKEN, EXHAUSTED, RUNNING, STATIONARY, VERIFIED, Goal, Memory, Progress, Solver, fresh_progress
 from .move import SURE, best_slack, escape, paired_differences
 
 TRIGGER = 0.8  # of the tolerance: a running estimate below it asks for a reset
@@ -45,10 +46,14 @@ class Target(eqx.Module):
     large_batch: jax.Array
     gradient_noise: jax.Array  # per theta; 0 where resets are exact
     curvature_batch: jax.Array
+    feasibility: jax.Array  # of a point that is worth a curvature search, in the problem's units
 
 
 class Reset(eqx.Module):
-    """A reset: the point, its value and gradient, the constraint there, and how stationary it is at which multipliers."""
+    """A reset: the point, its value and gradient, the constraint there, and how stationary it is at which multipliers.
+
+    `regularity` is |P_T(-J'c)| / |c|, NaN where unknown: where it vanishes, the violation cannot fall to first order.
+    """
 
     z: jax.Array
     value: jax.Array
@@ -56,6 +61,7 @@ class Reset(eqx.Module):
     constraint: jax.Array
     multipliers: jax.Array
     stationarity: jax.Array
+    regularity: jax.Array
 
 
 class EpochState(eqx.Module):
@@ -100,6 +106,7 @@ class EpochSolver(Solver):
             jnp.int32(goal.large_batch),
             jnp.asarray(goal.gradient_noise, dtype),
             jnp.int32(goal.curvature_batch),
+            jnp.asarray(goal.feasibility, dtype),
         )
 
     def _period(self, goal: Goal) -> int:
@@ -112,7 +119,7 @@ class EpochSolver(Solver):
         """Before the first reset."""
         z = oracle.project(z)
         nothing, unknown = jnp.zeros(oracle.form.constraints, z.dtype), jnp.asarray(jnp.inf, z.dtype)
-        reset = Reset(z, unknown, jnp.zeros_like(z), nothing, nothing, unknown)
+        reset = Reset(z, unknown, jnp.zeros_like(z), nothing, nothing, unknown, unknown)
         return EpochState(fresh_progress(z, key), memory, reset, jnp.asarray(jnp.nan, z.dtype), jnp.int32(0))
 
     def step(self, oracle: Lagrangian, state: EpochState, target: Target) -> EpochState:
@@ -129,6 +136,7 @@ class EpochSolver(Solver):
         trust = jnp.where(worse, memory.trust / BACKTRACK, jnp.minimum(1, memory.trust * REGAIN))
         memory = Memory(smoothness, floor, trust)
         stop = ~worse & (reset.stationarity <= VERIFY * target.gradient)
+        feasible = jnp.linalg.norm(reset.constraint / oracle.form.constraint_scale) <= target.feasibility
         work = progress.work + spent
 
         def searching(_):
@@ -145,9 +153,10 @@ class EpochSolver(Solver):
             return moved, status.astype(jnp.int32), found.curvature, escaped.astype(jnp.int32), looked + tried
 
         def passing(_):
-            return reset.z, jnp.int32(RUNNING), progress.curvature, jnp.int32(0), Work.zero()
+            status = jnp.where(stop, STATIONARY, RUNNING).astype(jnp.int32)
+            return reset.z, status, progress.curvature, jnp.int32(0), Work.zero()
 
-        z, status, curvature, escaped, looked = jax.lax.cond(stop, searching, passing, None)
+        z, status, curvature, escaped, looked = jax.lax.cond(stop & feasible, searching, passing, None)
 
         def recursing(_):
             return self.recurse(oracle, reset, memory, target, key_inner, target.steps - progress.steps)
@@ -192,7 +201,8 @@ def exact_reset(oracle: Lagrangian, z: jax.Array) -> tuple[Reset, jax.Array, Wor
         at, z = oracle.shifted(at, z, relaxed), relaxed
     stationarity = jnp.linalg.norm(oracle.project_tangent(z, -at.gradient))
     multipliers = oracle.multipliers + oracle.penalty * at.constraint
-    return Reset(z, at.value, at.gradient, at.constraint, multipliers, stationarity), jnp.zeros((), z.dtype), work
+    reset = Reset(z, at.value, at.gradient, at.constraint, multipliers, stationarity, regularity(oracle, z, at))
+    return reset, jnp.zeros((), z.dtype), work
 
 
 def sampled_reset(
@@ -215,8 +225,17 @@ def sampled_reset(
     value = jnp.where(known, before.value + difference[0], 0)
     multipliers = oracle.multipliers + oracle.penalty * at.constraint + shift
     stationarity = jnp.where(n >= target.large_batch, stationarity, jnp.inf)  # a small batch verifies nothing
-    reset = Reset(z, value, at.gradient, at.constraint, multipliers, stationarity)
+    reset = Reset(z, value, at.gradient, at.constraint, multipliers, stationarity, regularity(oracle, z, at))
     return reset, SURE * error[0], work + compared
+
+
+def regularity(oracle: Lagrangian, z: jax.Array, at: Any) -> jax.Array:
+    """|P_T(-J'c)| / |c| at z; infinite without violation, NaN where the Jacobian was not needed."""
+    size = jnp.linalg.norm(at.constraint)
+    if at.jacobian is None:
+        return jnp.asarray(jnp.nan, z.dtype)
+    slope = jnp.linalg.norm(oracle.project_tangent(z, -(at.constraint @ at.jacobian)))
+    return jnp.where(size > 0, slope / jnp.where(size > 0, size, 1), jnp.inf)
 
 
 def best_shift(oracle: Lagrangian, z: jax.Array, at: Any, reach: jax.Array) -> jax.Array:
