@@ -3,7 +3,10 @@
 It needs the extra `cli` (typer, rich, joblib); the library does not, and importing it imports none of these.
 """
 
+import os
 import sys
+
+INTERRUPTED = 130
 
 
 def main() -> int:
@@ -19,7 +22,21 @@ def main() -> int:
             file=sys.stderr,
         )
         return 1
-    from .app import app
+    try:
+        from .app import app
 
-    app(prog_name="mescal")
+        app(prog_name="mescal")
+    except KeyboardInterrupt:
+        _leave_at_once()
+    except SystemExit as leaving:
+        if leaving.code == INTERRUPTED:
+            _leave_at_once()
+        raise
     return 0
+
+
+def _leave_at_once():
+    """Leave without tearing down: JAX interrupted in the middle of a compilation can crash when Python takes it apart."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(INTERRUPTED)

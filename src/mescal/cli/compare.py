@@ -1,7 +1,8 @@
 """`mescal compare`: a table of what solvers needed, from stored runs or from a sweep that it runs."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated
 
@@ -9,16 +10,31 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from .. import problems
 from ..errors import InputError
 from ..experiments import StoredRun, compare as rows_of, load_runs, product
-from ..experiments.table import HEAD, ComparisonRow, cells, markdown, to_json
+from ..experiments.table import HEAD, ComparisonRow, Spread, cells, count, markdown, to_json
 from . import options
 from .failure import CERTIFIED, FAILED
 from .screen import results
 from .sweeping import sweep_shown
 
+# Name, least width, and whether it is left out where a terminal is narrow.
+COLUMNS = (
+    ("solver", 8, False),
+    ("certified", 9, False),
+    ("work", 7, False),
+    ("range", 19, True),
+    ("ratio", 8, False),
+    ("HVPs", 6, False),
+    ("objective", 9, False),
+    ("range", 18, True),
+    ("outer", 5, False),
+    ("seconds", 7, False),
+)
+ROOMY = 120  # columns of a terminal
 SOLVERS = ["spider", "sg-hv-nc", "natasha2"]
 
 
@@ -120,22 +136,39 @@ def compare(
 
 
 def show_comparison(console: Console, rows: Sequence[ComparisonRow], to: str):
-    """The table, one block per problem and tolerance."""
-    left = {"problem", "solver"}
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in HEAD:
-        table.add_column(
-            f"x {to}" if name == "ratio" else name, justify="left" if name in left else "right", no_wrap=name in left
-        )
-    previous = None
-    for row in rows:
-        key = row.problem, str(row.tol)
-        if previous is not None and key != previous:
-            table.add_section()
-        shown = list(cells(row, to))
-        if key == previous:
-            shown[:2] = "", ""
-        shown[3] = f"[green]{shown[3]}[/]" if row.certified == row.runs else f"[red]{shown[3]}[/]"
-        table.add_row(*shown)
-        previous = key
-    console.print(table)
+    """One table per problem and tolerance; smallest and largest beside the medians where there is room."""
+    roomy = console.width >= ROOMY
+    for (problem, tol), group in groupby(rows, key=lambda row: (row.problem, str(row.tol))):
+        table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+        for name, width, ranged in COLUMNS:
+            if roomy or not ranged:
+                title = f"x {to}" if name == "ratio" else name
+                table.add_column(title, justify="left" if name == "solver" else "right", min_width=width, no_wrap=True)
+        for row in group:
+            table.add_row(
+                *(cell for cell, (_, _, ranged) in zip(_cells(row, to), COLUMNS, strict=True) if roomy or not ranged)
+            )
+        console.print(Text.assemble((problem, "bold"), f" to {tol}"))
+        console.print(table)
+
+
+def _cells(row: ComparisonRow, to: str) -> tuple[str, ...]:
+    ratio = cells(row, to)[HEAD.index("ratio")]
+    style = "green" if row.certified == row.runs else "red"
+    return (
+        row.solver,
+        f"[{style}]{row.certified} of {row.runs}[/]",
+        *_spread(row.work, count),
+        ratio,
+        "-" if row.hvps is None else count(row.hvps.median),
+        *_spread(row.objective, lambda value: f"{value:.4g}"),
+        "-" if row.outer is None else f"{row.outer.median:g}",
+        "-" if row.seconds is None else f"{row.seconds.median:.2g}",
+    )
+
+
+def _spread(spread: Spread | None, text: Callable[[float], str]) -> tuple[str, str]:
+    if spread is None:
+        return "-", ""
+    several = spread.low != spread.high
+    return text(spread.median), f"[dim]{text(spread.low)} to {text(spread.high)}[/]" if several else ""

@@ -44,20 +44,30 @@ def problems(
 
 def _list(entries: list[Entry]):
     console = results()
-    table = Table.grid(padding=(0, 2))
     for kind, group in groupby(entries, key=lambda entry: entry.name.partition("/")[0]):
-        table.add_row(Text(kind, "bold"))
-        for entry in group:
-            table.add_row(f"  {entry.name}", entry.description)
-        table.add_row()
-    console.print(table)
+        members = list(group)
+        shared, rest = _shared([entry.description for entry in members])
+        console.print(Text.assemble((kind, "bold"), (f"  {shared}" if shared else "", "dim")))
+        table = Table.grid(padding=(0, 2))
+        for entry, description in zip(members, rest, strict=True):
+            table.add_row(f"  {entry.name}", description)
+        console.print(table)
+        console.print()
     console.print("mescal problems NAME shows parameters; mescal solve NAME solves it.", style="dim")
+
+
+def _shared(descriptions: list[str]) -> tuple[str, list[str]]:
+    """The first sentence, if several descriptions begin with it, and the descriptions without it."""
+    first = descriptions[0].partition(". ")[0] + "."
+    if len(descriptions) > 1 and all(text.startswith(f"{first} ") for text in descriptions):
+        return first, [text.removeprefix(f"{first} ") for text in descriptions]
+    return "", descriptions
 
 
 def _one(entry: Entry):
     console = results()
     console.print(Text(entry.name, "bold"))
-    console.print(f"{entry.description}.\n")
+    console.print(f"{entry.description.rstrip('.')}{'' if entry.description.endswith('?') else '.'}\n")
     if entry.optimum is not None:
         console.print(f"Best objective known: {entry.optimum:g}.")
     console.print(f"Curvature is judged on the cone {entry.cone!r}.\n")

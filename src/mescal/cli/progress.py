@@ -12,10 +12,11 @@ from rich.text import Text
 
 from ..certificate import Tolerance
 from ..experiments import Task
+from ..experiments.compilation import kept_in
 from ..experiments.table import count
 from ..outer import Row
 from .screen import complaints
-from .time_left import TimeLeft, duration
+from .time_left import TimeLeft, about
 
 BAR = 24  # cells
 
@@ -57,7 +58,7 @@ class Progress:
         elapsed = time.monotonic() - self.started
         self.spinner.update(text=self._head(elapsed))
         if self.row is None:
-            return Group(self.spinner, Text("  Compiling and solving the first subproblem.", style="dim"))
+            return Group(self.spinner, Text(f"  {self._first()}", style="dim"))
         return Group(self.spinner, self._gauges(self.row))
 
     def _head(self, elapsed: float) -> Text:
@@ -66,8 +67,12 @@ class Progress:
         if self.row is not None:
             text.append(f"  outer iteration {self.row.outer + 1}, {count(self.row.work)} evaluations")
             if (left := self.left.seconds) is not None:
-                text.append(f", about {duration(left)} left", style="dim")
+                text.append(f", {about(left)}", style="dim")
         return text
+
+    def _first(self) -> str:
+        cached = "; compiled programs are kept, so that later runs start sooner" if kept_in() is not None else ""
+        return f"Compiling and solving the first subproblem{cached}."
 
     def _gauges(self, row: Row) -> Table:
         table = Table.grid(padding=(0, 2))
@@ -112,5 +117,5 @@ def line(row: Row, tolerance: Tolerance, left: float | None) -> str:
     for name, value, limit in measures(row, tolerance):
         sign = ">= -" if name == "curvature" else "<= "
         parts.append(f"{name} {value:9.2e} ({sign}{limit:g})" if math.isfinite(value) else f"{name} not yet")
-    parts.append(f"{row.seconds:.1f} s" + (f", about {duration(left)} left" if left is not None else ""))
+    parts.append(f"{row.seconds:.1f} s" + (f", {about(left)}" if left is not None else ""))
     return "  ".join(parts)

@@ -114,7 +114,8 @@ def constraint_line(name: str, kind: str, value: Any, multiplier: Any) -> str:
         state = "" if kind == "==" else ", active" if abs(multipliers[0]) > scale else ", slack"
         sign = "=" if kind == "==" else "<="
         return f"{name}: {float(values[0]):.3g} {sign} 0, multiplier {float(multipliers[0]):.4g}{state}"
-    return f"{name}: {values.size} rows, largest |value| {np.abs(values).max():.3g}, |multipliers| {np.linalg.norm(multipliers):.4g}"
+    largest, norm = np.abs(values).max(), np.linalg.norm(multipliers)
+    return f"{name}: {values.size} rows, largest |value| {largest:.3g}, |multipliers| {norm:.4g}"
 
 
 def shown_path(path: Path) -> str:

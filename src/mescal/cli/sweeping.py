@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.console import Group
+from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress as Bars, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from ..experiments import Swept, Task, load_run, sweep
 from ..experiments.compilation import keep_compilations
@@ -22,52 +25,50 @@ class SweepProgress:
         self.quiet, self.console = quiet, complaints()
         self.lock = threading.Lock()
         self.running: dict[Path, str] = {}
-        columns = (
-            SpinnerColumn(),
-            MofNCompleteColumn(),
-            BarColumn(24),
-            TimeElapsedColumn(),
-            TextColumn("{task.description}", style="dim"),
-        )
-        live = self.console.is_terminal and not quiet
-        self.bars = Bars(*columns, console=self.console, transient=True) if live else None
-        self.bar = self.bars.add_task("starting", total=total) if self.bars is not None else None
         self.kept = 0
+        self.bars = Bars(SpinnerColumn(), MofNCompleteColumn(), TextColumn("runs"), BarColumn(32), TimeElapsedColumn())
+        self.bar = self.bars.add_task("", total=total)
+        live = self.console.is_terminal and not quiet
+        self.live = Live(self, console=self.console, refresh_per_second=8, transient=True) if live else None
 
     def __enter__(self) -> "SweepProgress":
-        if self.bars is not None:
-            self.bars.start()
+        if self.live is not None:
+            self.live.start()
         return self
 
     def __exit__(self, *_: Any):
-        if self.bars is not None:
-            self.bars.stop()
+        if self.live is not None:
+            self.live.stop()
         if self.kept and not self.quiet:
             self.console.print(f"{self.kept} stored already and not run again.", style="dim")
 
     def __call__(self, event: str, folder: Path, given: Task):
         with self.lock:
             if event == "started":
-                self.running[folder] = (
-                    f"{given.label} {given.solver} tol {given.tolerance.gradient:g} seed {given.seed}"
-                )
-            else:
-                self.running.pop(folder, None)
-                self.kept += event == "kept"
-            if event == "finished" and not self.quiet:
-                self.console.print(self._line(folder, given), soft_wrap=True)
-            if self.bars is not None and self.bar is not None:
-                now = "; ".join(self.running.values()) or "starting"
-                self.bars.update(self.bar, advance=int(event != "started"), description=now)
+                self.running[folder] = short(given)
+                return
+            self.running.pop(folder, None)
+            self.kept += event == "kept"
+            self.bars.advance(self.bar)
+        if event == "finished" and not self.quiet:
+            self.console.print(self._line(folder, given), soft_wrap=True)
 
-    def _line(self, folder: Path, given: Task) -> str:
+    def __rich__(self) -> Group:
+        with self.lock:
+            running = [Text(f"  {text}", "dim") for text in self.running.values()]
+        return Group(self.bars, *(running or [Text("  starting", "dim")]))
+
+    def _line(self, folder: Path, given: Task) -> Text:
         result = load_run(folder).result
         assert result is not None
-        verdict = "[green]certified[/]    " if result["converged"] else f"[red]{result['status']}[/]"
-        return (
-            f"{verdict} {given.label} {given.solver} tol {given.tolerance.gradient:g} seed {given.seed}: "
-            f"{count(result['work']['total'])} evaluations, objective {result['objective']:.4g}, {result['seconds']['total']:.1f} s"
-        )
+        verdict = ("certified", "green") if result["converged"] else (result["status"].replace("_", " "), "red")
+        told = f"{count(result['work']['total'])} evaluations, objective {result['objective']:.4g}"
+        return Text.assemble(verdict, f"  {short(given)}  ", (told, "dim"))
+
+
+def short(given: Task) -> str:
+    """A task in a few words."""
+    return f"{given.label} {given.solver} tol {given.tolerance.gradient:g} seed {given.seed}"
 
 
 def sweep_shown(tasks: Sequence[Task], root: Path, jobs: int | None, force: bool, quiet: bool) -> Swept:

@@ -53,8 +53,8 @@ def _table(as_json: bool):
         typer.echo(json.dumps(plain(kept), indent=1))
         return
     table = Table(box=SIMPLE_HEAD, pad_edge=False, title="Samples to reach eps_g, eps_H", title_justify="left")
-    for name in ("method", "constraints", "iterate", "first order", "second order", "probability", "note"):
-        table.add_column(name)
+    for name in ("method", "constraints", "iterate", "first order", "second order", "p", "note"):
+        table.add_column(name, no_wrap=name != "note")
     for row in rows:
         own = row.method.startswith("MESCAL")
         cells = (
@@ -69,7 +69,7 @@ def _table(as_json: bool):
         table.add_row(*cells, style="bold" if own else "")
     console = results()
     console.print(table)
-    console.print("E: in expectation, P: with the probability shown.", style="dim")
+    console.print("E: in expectation, P: with the probability p.", style="dim")
 
 
 def _rate(rate: Any) -> str | None:

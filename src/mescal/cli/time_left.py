@@ -42,12 +42,10 @@ class TimeLeft:
         return estimate
 
 
-def duration(seconds: float) -> str:
-    """Seconds in words."""
+def about(seconds: float) -> str:
+    """How long is left, in words."""
     if seconds < 1:
-        return "under 1 s"
+        return "under a second left"
     if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
+        return f"about {seconds:.0f} s left"
+    return f"about {seconds / 60:.0f} min left" if seconds < 5400 else f"about {seconds / 3600:.1f} h left"

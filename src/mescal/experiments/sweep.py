@@ -16,6 +16,7 @@ sweep that was killed goes on where it stopped when it is started again: finishe
 import os
 import signal
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,7 +115,10 @@ def _run_all(groups: list[list[tuple[Task, Path]]], jobs: int | None) -> dict[Pa
 
         cache, parent = kept_in(), os.getpid()
         work = (joblib.delayed(_in_worker)(group, cache, parent) for group in groups)
-        outcomes = joblib.Parallel(n_jobs=jobs)(work)
+        with warnings.catch_warnings():
+            # joblib exchanges workers whose memory grew, as compiled programs make it grow; no job is lost.
+            warnings.filterwarnings("ignore", message="A worker stopped while some jobs", category=UserWarning)
+            outcomes = joblib.Parallel(n_jobs=jobs)(work)
     return {folder: sentence for outcome in outcomes for folder, sentence in (outcome or {}).items()}
 
 
