@@ -32,6 +32,7 @@ class Exact(NamedTuple):
 class Estimate(NamedTuple):
     """One large batch, told apart: the unbiased gradient of L, and the mean constraint with its variance and Jacobian."""
 
+    objective: jax.Array
     gradient: jax.Array
     constraint: jax.Array
     constraint_variance: jax.Array  # of the mean
@@ -154,14 +155,16 @@ class Lagrangian(eqx.Module):
             basis = jnp.broadcast_to(jnp.eye(m, dtype=z.dtype)[:, None], (m, *rows.shape))
             jacobian = jax.vmap(lambda row: pull((nothing, masked(row, mask)))[0])(basis).reshape(m, z.size)
             kept = masked(rows, mask)
-            return own, product, jacobian, jnp.sum(kept, axis=0), jnp.sum(kept * kept, axis=0)
+            mean = jnp.sum(masked(objective, mask))
+            return mean, own, product, jacobian, jnp.sum(kept, axis=0), jnp.sum(kept * kept, axis=0)
 
-        own, product, jacobian, total, squares = (part / count for part in sum_over_batch(body, n, self.micro))
+        parts = (part / count for part in sum_over_batch(body, n, self.micro))
+        objective, own, product, jacobian, total, squares = parts
         penalised = (count * (total @ jacobian) - product) / (count - 1)
         gradient = own + self.multipliers @ jacobian + self.penalty * penalised
         variance = jnp.maximum(squares - total**2, 0) / (count - 1)
         work = self._work(n, "gradient", values=1, gradients=1)
-        return Estimate(gradient, total, variance, jacobian), work
+        return Estimate(objective, gradient, total, variance, jacobian), work
 
     # ---- exact values, where every source is a finite population
 

@@ -28,14 +28,19 @@ def searches_always(outer: int) -> bool:
     return (outer + 1) & outer == 0
 
 
+def gradient_tolerance(run: "Run") -> float:
+    """What stationarity is held to at the present point, unscaled."""
+    tolerance = run.settings.tolerance
+    if tolerance.relative is None:
+        return tolerance.gradient
+    size = float(jnp.linalg.norm(run.form.split(run.z)[0]))
+    return min(tolerance.gradient, tolerance.relative / max(1.0, size))
+
+
 def next_goal(run: "Run", oracle: Lagrangian) -> Goal:
     """Tolerances and batches of the next inner solve."""
     tolerance, population = run.settings.tolerance, run.program.population
-    gradient = tolerance.gradient
-    if tolerance.relative is not None:
-        size = float(jnp.linalg.norm(run.form.split(run.z)[0]))
-        gradient = min(gradient, tolerance.relative / max(1.0, size))
-    gradient *= run.scales.objective * run.tighter
+    gradient = gradient_tolerance(run) * run.scales.objective * run.tighter
     large, noise = population or 0, 0.0
     if population is None:
         seen = survey(oracle, run.z, jax.random.fold_in(run.key, (1 << 30) + run.outer))

@@ -35,6 +35,7 @@ class Row:
     inner: str  # how the inner solve ended
     value_start: float  # augmented Lagrangian at the start and end of the inner solve
     value_end: float
+    copies: int = 1  # independent inner solves, where boosting asked for several
     exact: dict[str, float] = field(default_factory=dict)  # the judge's measures, if recorded
 
 

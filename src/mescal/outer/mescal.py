@@ -16,9 +16,10 @@ from typing import Any
 from ..errors import InputError, InputTypeError
 from ..problem import Problem
 from ..solvers import Solver, get
+from ..theory.constants import ProblemConstants
 from .result import Result
 from .run import Run
-from .settings import check_settings
+from .settings import check_promise, check_settings
 
 
 def minimize(
@@ -40,6 +41,9 @@ def minimize(
     scale: bool = True,
     record: str | None = None,
     confidence: float = 0.95,
+    constants: ProblemConstants | None = None,
+    success: float | None = None,
+    option: str = "II",
     callback: Any = None,
     progress: Any = None,
 ) -> Result:
@@ -58,6 +62,11 @@ def minimize(
     - `scale`: bring objective and constraints with extreme gradients to a common scale (undone in all reports).
     - `record`: `"exact"` adds the judge's measures to every row of the history (counted apart, never fed back).
     - `confidence`: of the certificate on streams.
+    - `constants`: what the theorems assume of the problem, for theory modes; without them they are estimated from samples,
+      and a warning says so. A theory mode has no use for `max_inner`, bounds its multipliers, scales nothing, and ends
+      after the outer iterations that its theorem counts.
+    - `success`: boost a theory mode to this success probability instead of its theorem's 1/2, 5/8 or 2/3.
+    - `option`: of Algorithm 1, for theory modes: `"II"`, with that probability, or `"I"`, in expectation.
     - `callback`: called with every history row; a true return value stops the run.
     - `progress`: called like `callback`, for display.
 
@@ -79,13 +88,18 @@ def minimize(
         scale=scale,
         record=record,
         confidence=confidence,
+        constants=constants,
+        success=success,
+        option=option,
         callback=callback,
         progress=progress,
     )
+    chosen = get(solver)
+    check_promise(chosen, settings)
     if start is not None and not isinstance(start, Result):
         raise InputTypeError(f"start={type(start).__name__}", "a Result of minimize", "pass start=result")
     if x0 is None:
         if start is None:
             raise InputError("neither x0 nor start was given", "initial parameters", "pass x0")
         x0 = start.x
-    return Run(problem, x0, get(solver), settings, start).go()
+    return Run(problem, x0, chosen, settings, start).go()

@@ -1,26 +1,22 @@
-"""A row of the history from the state of an inner solve, unscaled."""
+"""A row of the history from an inner solve, unscaled."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..certificate import certify
-from ..solvers.base import Goal
 from .history import Row
 
 if TYPE_CHECKING:
+    from .inner import Solved
     from .run import Run
 
 INNER = {0: "stopped", 1: "verified", 2: "cap", 3: "not finite", 4: "stationary"}
 
 
-def make_row(run: "Run", state: Any, constraint: np.ndarray, penalty: float, goal: Goal, inner: int) -> Row:
+def make_row(run: "Run", solved: "Solved", constraint: np.ndarray, penalty: float) -> Row:
     """A row of the history."""
-    progress = state.progress
-    scaled = run.scales.scaled_multipliers(run.multipliers)
-    violation = constraint * run.scales.constraints
-    value = float(state.reset.value)
-    objective = (value - scaled @ violation - penalty / 2 * violation @ violation) / run.scales.objective
+    progress, outcome = solved.progress, solved.outcome
     row = Row(
         outer=run.outer,
         work=run.work.total,
@@ -28,20 +24,21 @@ def make_row(run: "Run", state: Any, constraint: np.ndarray, penalty: float, goa
         hvps=float(run.work.hvps),
         searches=run.searches.total,
         seconds=run.clock.seconds,
-        objective=float(objective) if run.program.population is not None else float("nan"),
-        stationarity=float(progress.stationarity) / run.scales.objective,
+        objective=outcome.objective / run.scales.objective,
+        stationarity=float(outcome.stationarity) / run.scales.objective,
         feasibility=float(np.linalg.norm(constraint)),
         curvature=float(progress.curvature) / run.scales.objective,
         penalty=penalty,
         multipliers=tuple(float(v) for v in run.multipliers),
-        step=1 / max(float(state.memory.smoothness), 1e-300),
-        batch=int(getattr(run.solver, "batch", 1)),
-        large_batch=goal.large_batch,
+        step=outcome.step,
+        batch=outcome.batch,
+        large_batch=outcome.large_batch,
         inner_steps=int(progress.steps),
         escapes=int(progress.escapes),
-        inner=INNER[inner],
-        value_start=float(state.first_value),
-        value_end=value,
+        inner=INNER[solved.status],
+        value_start=float(outcome.first_value),
+        value_end=float(outcome.value),
+        copies=solved.copies,
         exact=exact_measures(run, penalty) if run.settings.record == "exact" else {},
     )
     run.history.append(row)

@@ -67,6 +67,7 @@ class Result:
     seed: int
     penalty: float
     outer_iterations: int
+    warnings: tuple[str, ...] = ()  # of the run; those of the judge are the certificate's
 
     @property
     def converged(self) -> bool:
@@ -92,7 +93,7 @@ class Result:
             f"{self.seconds.total:.2f} s of which {self.seconds.compile:.2f} s compiling and "
             f"{self.seconds.certificate:.2f} s certifying",
         ]
-        return "\n".join([*lines, *(f"  warning: {sentence}" for sentence in c.warnings)])
+        return "\n".join([*lines, *(f"  warning: {sentence}" for sentence in (*self.warnings, *c.warnings))])
 
 
 def _number(value: float) -> str:

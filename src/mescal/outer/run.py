@@ -10,12 +10,13 @@ from ..certificate import Certificate
 from ..oracle import Lagrangian, Tally, surrogate
 from ..problem import EqualityForm, Problem
 from ..solvers.base import BROKEN, EXHAUSTED, VERIFIED, Memory, Solver
-from ..solvers.drive import advance, begin
 from ..theory.survey import survey
 from .clock import Clock
 from .dual import dual_step, summable_bound
-from .goals import READY, next_goal
+from .goals import READY
 from .history import History
+from .inner import solve
+from .promise import make_promise
 from .record import make_row
 from .result import Result, Seconds, WorkDone
 from .scaling import Scales, choose_scales
@@ -27,7 +28,6 @@ from .verdict import is_infeasible, judge, learn_from_refusal
 SLOW = 0.5  # of the violation before: falling less than this, it asks for a larger penalty ...
 RISE = 4.0  # ... by this factor, instead of the schedule's
 IDLE = 4  # inner solves in a row that end where they began before the inner tolerance is halved
-CHUNK = 32  # solver steps (epochs) between two looks at the clock and the budget
 
 
 class Run:
@@ -60,6 +60,7 @@ class Run:
         self.multipliers = plain
         self.z = self.form.join(x, jnp.asarray(slack, self.dtype))
         self._survey(start is None)
+        self.promise = make_promise(self)
 
     # ---- set-up
 
@@ -90,7 +91,7 @@ class Run:
             rows = np.asarray(seen.constraint)[self.program.layout.inequality]
             self.z = self.form.join(x, jnp.maximum(slack - jnp.asarray(rows, self.dtype), 0))
         self.memory = Memory.fresh(seen.smoothness, self.dtype)
-        if self.settings.scale:
+        if self.settings.scale and self.solver.guarantee is None:  # formulas have units, and constants those of f and c
             self.scales = choose_scales(float(seen.objective_size), np.asarray(seen.constraint_sizes, np.float64))
             self.memory = Memory.fresh(seen.smoothness * self.scales.objective, self.dtype)
 
@@ -100,7 +101,7 @@ class Run:
         """Outer iterations until a certificate, a cap, a budget, or an interruption."""
         status = Status.OUTER_LIMIT
         try:
-            for k in range(self.settings.max_outer):
+            for k in range(self._outer_cap()):
                 self.outer = k
                 status = self._outer_iteration()
                 if status is not None:
@@ -111,48 +112,34 @@ class Run:
             status = Status.INTERRUPTED
         return self._result(status)
 
+    def _outer_cap(self) -> int:
+        cap = self.settings.max_outer
+        return cap if self.promise is None else min(cap, self.promise.last + 1)
+
     def _outer_iteration(self) -> Status | None:
         k, settings = self.outer, self.settings
         penalty = self.penalty
         oracle = self.oracle(penalty)
-        goal = next_goal(self, oracle)
-        plan = self.solver.plan(goal, self.dtype)
-        state = begin(self.solver, oracle, self.z, plan, self.memory, jax.random.fold_in(self.key, k))
-        stop = None
-        chunk = jnp.int32(CHUNK)
-        while True:
-            state = jax.block_until_ready(advance(self.solver, oracle, state, plan, chunk))
-            inner = int(state.progress.status)
-            spent = self.work + state.progress.work.tally()
-            if inner != 0:
-                break
-            if self.clock.seconds > settings.max_seconds:
-                stop = Status.TIME_LIMIT
-                break
-            if spent.total > settings.max_work:
-                stop = Status.WORK_LIMIT
-                break
-        self.work = spent
-        self.searches += state.progress.searches.tally()
-        self.memory = state.memory
-        moved = bool(jnp.any(state.reset.z != self.z))
-        if inner == BROKEN and not np.isfinite(float(state.reset.value)):
+        solved = solve(self, oracle, penalty)
+        inner, outcome = solved.status, solved.outcome
+        moved = bool(jnp.any(outcome.z != self.z))
+        if inner == BROKEN and not np.isfinite(float(outcome.value)):
             return Status.NOT_FINITE
-        self.z = state.reset.z
-        constraint = np.asarray(state.reset.constraint, np.float64) / self.scales.constraints
-        row = make_row(self, state, constraint, penalty, goal, inner)
-        if stop is not None:
-            return stop
+        self.z = outcome.z
+        constraint = np.asarray(outcome.constraint, np.float64) / self.scales.constraints
+        row = make_row(self, solved, constraint, penalty)
+        if solved.stop is not None:
+            return solved.stop
         if inner == BROKEN:
             return Status.NOT_FINITE
         feasible = np.linalg.norm(constraint) <= READY * settings.tolerance.gradient
-        tilde = self.scales.multipliers(np.asarray(state.reset.multipliers, np.float64))
+        tilde = self.scales.multipliers(np.asarray(outcome.multipliers, np.float64))
         if inner == VERIFIED and feasible:
             if judge(self, tilde, penalty).passes(settings.tolerance):
                 self.multipliers = tilde
                 return Status.CERTIFIED
             learn_from_refusal(self)
-        elif is_infeasible(self, tilde, penalty, float(state.reset.regularity)):
+        elif is_infeasible(self, tilde, penalty, float(outcome.regularity)):
             self.multipliers = tilde
             return Status.INFEASIBLE
         self.idle = 0 if moved or feasible else self.idle + 1
@@ -163,15 +150,22 @@ class Run:
         if self.first_violation is None:
             self.first_violation = size
         slow = inner != EXHAUSTED and not feasible and size > SLOW * self.last_violation
-        self.penalty, self.last_violation = penalty * (max(RISE, settings.growth) if slow else settings.growth), size
-        bound = summable_bound(k, self.first_violation) if settings.bounded_dual else np.inf
-        scaled = dual_step(self.scales.scaled_multipliers(self.multipliers), violation, penalty, bound)
+        rises = slow and self.promise is None  # the theorems are about al_0 beta^k
+        self.penalty, self.last_violation = penalty * (max(RISE, settings.growth) if rises else settings.growth), size
+        scaled = dual_step(self.scales.scaled_multipliers(self.multipliers), violation, penalty, self._dual_bound(k))
         self.multipliers = self.scales.multipliers(scaled)
         if self.clock.seconds > settings.max_seconds:
             return Status.TIME_LIMIT
         if self.work.total > settings.max_work:
             return Status.WORK_LIMIT
         return Status.STOPPED if settings.callback is not None and settings.callback(row) else None
+
+    def _dual_bound(self, k: int) -> float:
+        """gamma_k in the solver's units."""
+        if self.promise is not None:
+            return self.promise.dual_bound(k)
+        assert self.first_violation is not None
+        return summable_bound(k, self.first_violation) if self.settings.bounded_dual else np.inf
 
     def _result(self, status: Status) -> Result:
         """Everything, with a certificate of the last good point whatever happened."""
@@ -202,4 +196,5 @@ class Run:
             seed=self.settings.seed,
             penalty=penalty,
             outer_iterations=self.outer + 1,
+            warnings=() if self.promise is None else self.promise.warnings,
         )

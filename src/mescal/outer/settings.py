@@ -10,6 +10,8 @@ import numpy as np
 from ..certificate import Tolerance, as_tolerance
 from ..certificate.second_order import CONES
 from ..errors import InputError, InputTypeError
+from ..solvers.base import Solver
+from ..theory.constants import ProblemConstants
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,9 @@ class Settings:
     confidence: float
     callback: Callable[[Any], Any] | None
     progress: Callable[[Any], Any] | None
+    constants: ProblemConstants | None = None
+    success: float | None = None
+    option: str = "II"
 
 
 def check_settings(**given: Any) -> Settings:
@@ -68,3 +73,32 @@ def check_settings(**given: Any) -> Settings:
         if given[name] is not None and not callable(given[name]):
             raise InputTypeError(f"{name}={given[name]!r}", "a function of one history row", "leave it out if unsure")
     return Settings(tolerance=tolerance, **given)
+
+
+def check_promise(solver: Solver, settings: Settings):
+    """Raise where constants, a success probability or an option are wrong, or the solver has no use for them."""
+    constants, success, option = settings.constants, settings.success, settings.option
+    if constants is not None and not isinstance(constants, ProblemConstants):
+        raise InputTypeError(
+            f"constants={type(constants).__name__}", "theory.ProblemConstants", "see theory.estimate(problem, x0)"
+        )
+    if success is not None and (not isinstance(success, Real) or not 0 < float(success) < 1):
+        raise InputError(f"success={success!r}", "a probability between 0 and 1", "write for example success=0.95")
+    if option not in ("I", "II"):
+        raise InputError(
+            f"option={option!r}", "'I' (in expectation) or 'II' (with a probability)", "leave it out for 'II'"
+        )
+    if option == "I" and success is not None:
+        raise InputError(
+            f"success={success} beside option='I'",
+            "a success probability with option='II' alone",
+            "leave one of them out: Option I promises an expectation",
+        )
+    asked = {"constants": constants is not None, "success": success is not None, "option": option == "I"}
+    if solver.guarantee is None and any(asked.values()):
+        named = ", ".join(name for name, given in asked.items() if given)
+        raise InputError(
+            f"{named} for the solver {solver.name!r}",
+            "a theory mode, whose parameters follow from constants and which promises a probability",
+            f"use solver='{solver.name}-theory', or leave {named} out: what this one returns is judged anyway",
+        )

@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from ..oracle import Lagrangian, Work
+from ..oracle import Lagrangian, Tally, Work
 from ..theory.constants import SubproblemConstants
 
 RUNNING, VERIFIED, EXHAUSTED, BROKEN, STATIONARY = range(5)  # why an inner solve stands where it stands
@@ -65,16 +65,40 @@ class Goal(NamedTuple):
     gradient_noise: float = 0.0
     feasibility: float = float("inf")
     constants: SubproblemConstants | None = None
+    dual_batch: int = 2
+
+
+class Outcome(NamedTuple):
+    """What an inner solve hands to the outer loop: the point, what L and c are there, and the sizes it worked with.
+
+    Values are exact on finite populations. On a stream they are estimates, and `value - first_value` is one from common
+    samples; the values themselves then count from an arbitrary zero.
+    """
+
+    z: jax.Array
+    value: jax.Array  # of the augmented Lagrangian, at its own multipliers and penalty
+    first_value: jax.Array  # the same at the start
+    objective: float  # NaN where it is not known
+    constraint: jax.Array
+    multipliers: jax.Array  # lam + al c, as sharp as the samples allow
+    stationarity: jax.Array
+    regularity: jax.Array  # |P_T(-J'c)| / |c|; NaN where it is not known
+    step: float  # what multiplies a gradient, or the length of a move
+    batch: int  # thetas of a recursive step
+    large_batch: int  # thetas of a reset
 
 
 class Solver(eqx.Module):
     """Settings of a sub-solver. Final classes only: one algorithm per file, no overriding.
 
     `plan` turns a goal into arrays, on the host, once per outer iteration; `init` and `step` are compiled. States have a
-    `progress` and a `memory`.
+    `progress` and a `memory`. `guarantee` is the success probability of a theorem that asks for the constants of the
+    subproblem; None for practical modes, which ask for nothing and promise nothing before the judge has looked.
     """
 
     name: ClassVar[str]
+    guarantee: ClassVar[float | None] = None
+    chunk: ClassVar[int] = 32  # steps between two looks at the clock and the budgets
 
     @abc.abstractmethod
     def plan(self, goal: Goal, dtype: Any) -> Any:
@@ -87,6 +111,10 @@ class Solver(eqx.Module):
     @abc.abstractmethod
     def step(self, oracle: Lagrangian, state: Any, plan: Any) -> Any:
         """The next state; `state.progress.status` says when it is over."""
+
+    @abc.abstractmethod
+    def outcome(self, oracle: Lagrangian, start: jax.Array, state: Any, plan: Any, goal: Goal) -> tuple[Outcome, Tally]:
+        """How a solve from `start` ended, on the host; with the work of finding that out."""
 
 
 def fresh_progress(z: jax.Array, key: jax.Array) -> Progress:

@@ -19,8 +19,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..curvature import Search
-from ..oracle import Lagrangian, Work
-from .base import BROKEN, EXHAUSTED, RUNNING, STATIONARY, VERIFIED, Goal, Memory, Progress, Solver, fresh_progress
+from ..oracle import Lagrangian, Tally, Work
+from .base import (
+    BROKEN,
+    EXHAUSTED,
+    RUNNING,
+    STATIONARY,
+    VERIFIED,
+    Goal,
+    Memory,
+    Outcome,
+    Progress,
+    Solver,
+    fresh_progress,
+)
 from .move import SURE, best_slack, escape, paired_differences
 
 TRIGGER = 0.8  # of the tolerance: a running estimate below it asks for a reset
@@ -184,6 +196,28 @@ class EpochSolver(Solver):
         )
         first_value = jnp.where(first, reset.value, state.first_value)
         return EpochState(progress, Memory(inner.smoothness, memory.floor, memory.trust), reset, first_value, failures)
+
+    def outcome(self, oracle, start, state: EpochState, plan, goal):
+        """The last reset that descended; nothing is left to measure."""
+        at, objective = state.reset, float("nan")
+        if oracle.population is not None:
+            c = np.asarray(at.constraint, np.float64)
+            pull = np.asarray(oracle.multipliers, np.float64) + float(oracle.penalty) / 2 * c
+            objective = float(at.value) - float(pull @ c)
+        outcome = Outcome(
+            z=at.z,
+            value=at.value,
+            first_value=state.first_value,
+            objective=objective,
+            constraint=at.constraint,
+            multipliers=at.multipliers,
+            stationarity=state.progress.stationarity,
+            regularity=at.regularity,
+            step=1 / max(float(state.memory.smoothness), 1e-300),
+            batch=self.batch,
+            large_batch=goal.large_batch,
+        )
+        return outcome, Tally()
 
 
 def take_reset(

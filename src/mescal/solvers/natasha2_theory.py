@@ -30,10 +30,20 @@ import jax.numpy as jnp
 from ..curvature import Search
 from ..oracle import Work
 from ..theory import natasha2, sgd3sc
-from .base import BROKEN, RUNNING, VERIFIED, Goal, Memory, Progress, Solver, fresh_progress
+from .base import BROKEN, RUNNING, VERIFIED, Goal, Memory, Progress, fresh_progress
 from .natasha15 import Natasha15Plan, natasha15
 from .sgd3sc import Sgd3scState, SgdSchedule, pad_schedule, sgd3sc_run, sgd3sc_start
-from .theory_mode import SEARCH, SearchPlan, counts, fair_sign, finite, known_constants, replaces, search_plan
+from .theory_mode import (
+    SEARCH,
+    SearchPlan,
+    TheorySolver,
+    counts,
+    fair_sign,
+    finite,
+    known_constants,
+    replaces,
+    search_plan,
+)
 
 FREE = natasha2.FreeConstants(batch=64.0, sub_epochs=0.5, iterations=64.0, final_steps=64.0)
 
@@ -59,19 +69,23 @@ class Natasha2State(eqx.Module):
     final: Sgd3scState
 
 
-class Natasha2Theory(Solver):
+class Natasha2Theory(TheorySolver):
     """Settings of Natasha2 in theory mode; it needs the constants of the subproblem, and its guarantee is for X = R^d.
 
     **Arguments:**
 
     - `free`: the constants c_L, c_iota, c_B, c_q, c_eta, c_N, c_Lt, c_T that the paper leaves open.
+    - `sharp`: sharper constants of the subproblem (`theory.constants`): the same guarantee for less work.
     - `search`: the negative-curvature search.
     - `surrogate`: the estimator that the theorems are about.
     """
 
     name: ClassVar[str] = "natasha2-theory"
+    guarantee: ClassVar[float | None] = natasha2.SUCCESS_PROBABILITY
+    chunk: ClassVar[int] = 8  # a step is a whole epoch
 
     free: natasha2.FreeConstants = eqx.field(static=True, default=FREE)
+    sharp: bool = eqx.field(static=True, default=False)
     search: Search = SEARCH
     surrogate: str = eqx.field(static=True, default="pair")
 
@@ -105,6 +119,10 @@ class Natasha2Theory(Solver):
             ),
             search=search_plan(self.name, constants, p.search_tolerance, p.search_failure, dtype),
         )
+
+    def sizes(self, plan):
+        """See `TheorySolver`."""
+        return plan.epoch.step_size, jnp.int32(1), plan.epoch.epoch_batch
 
     def init(self, oracle, z, plan, memory, key):
         """At the start, before the first search."""

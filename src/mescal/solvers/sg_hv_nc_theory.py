@@ -21,10 +21,11 @@ import jax.numpy as jnp
 from ..curvature import Search
 from ..oracle import Lagrangian, Work
 from ..theory import sg_hv_nc
-from .base import BROKEN, RUNNING, VERIFIED, Goal, Memory, Progress, Solver, fresh_progress
+from .base import BROKEN, RUNNING, VERIFIED, Goal, Memory, Progress, fresh_progress
 from .theory_mode import (
     SEARCH,
     SearchPlan,
+    TheorySolver,
     counts,
     fair_sign,
     finite,
@@ -63,17 +64,20 @@ class SgHvNcState(eqx.Module):
     candidate: jax.Array
 
 
-class SgHvNcTheory(Solver):
+class SgHvNcTheory(TheorySolver):
     """Settings of SG-HV-NC in theory mode; it needs the constants of the subproblem, and its guarantee is for X = R^d.
 
     **Arguments:**
 
+    - `sharp`: sharper constants of the subproblem (`theory.constants`): the same guarantee for less work.
     - `search`: the negative-curvature search.
     - `surrogate`: the estimator that the theorems are about.
     """
 
     name: ClassVar[str] = "sg-hv-nc-theory"
+    guarantee: ClassVar[float | None] = sg_hv_nc.SUCCESS_PROBABILITY
 
+    sharp: bool = eqx.field(static=True, default=False)
     search: Search = SEARCH
     surrogate: str = eqx.field(static=True, default="pair")
 
@@ -94,6 +98,10 @@ class SgHvNcTheory(Solver):
             path_density=jnp.asarray(p.path_density, dtype),
             search=search_plan(self.name, constants, p.search_tolerance, p.search_failure, dtype),
         )
+
+    def sizes(self, plan):
+        """See `TheorySolver`."""
+        return plan.step_size, jnp.int32(1), plan.reset_batch
 
     def init(self, oracle, z, plan, memory, key):
         """At z_1, before its estimate."""

@@ -19,8 +19,18 @@ import jax.numpy as jnp
 from ..curvature import Search
 from ..oracle import Work
 from ..theory import spider
-from .base import BROKEN, EXHAUSTED, RUNNING, VERIFIED, Goal, Memory, Progress, Solver, fresh_progress
-from .theory_mode import SEARCH, SearchPlan, counts, fair_sign, finite, known_constants, reset_gradient, search_plan
+from .base import BROKEN, EXHAUSTED, RUNNING, VERIFIED, Goal, Memory, Progress, fresh_progress
+from .theory_mode import (
+    SEARCH,
+    SearchPlan,
+    TheorySolver,
+    counts,
+    fair_sign,
+    finite,
+    known_constants,
+    reset_gradient,
+    search_plan,
+)
 
 
 class SpiderPlan(eqx.Module):
@@ -47,19 +57,20 @@ class SpiderState(eqx.Module):
     direction: jax.Array
 
 
-class SpiderTheory(Solver):
+class SpiderTheory(TheorySolver):
     """Settings of SPIDER in theory mode; it needs the constants of the subproblem, and its guarantee is for X = R^d.
 
     **Arguments:**
 
-    - `sharp`: a reduced tolerance from the concentration of the estimator instead of the printed logarithm: the same
-      guarantee for far less work (`theory.spider`).
+    - `sharp`: a reduced tolerance from the concentration of the estimator instead of the printed logarithm, and sharper
+      constants of the subproblem: the same guarantee for far less work (`theory.spider`, `theory.constants`).
     - `ratio`: n0, which trades small batches for long periods at equal work.
     - `search`: the negative-curvature search.
     - `surrogate`: the estimator that the theorems are about.
     """
 
     name: ClassVar[str] = "spider-theory"
+    guarantee: ClassVar[float | None] = spider.SUCCESS_PROBABILITY
 
     sharp: bool = eqx.field(static=True, default=False)
     ratio: float = eqx.field(static=True, default=1.0)
@@ -91,6 +102,10 @@ class SpiderTheory(Solver):
             stop_threshold=jnp.asarray(p.stop_threshold, dtype),
             search=search_plan(self.name, constants, p.search_tolerance, p.search_failure, dtype),
         )
+
+    def sizes(self, plan):
+        """See `TheorySolver`."""
+        return plan.step_length, plan.small_batch, plan.large_batch
 
     def init(self, oracle, z, plan, memory, key):
         """At the start, before the first search."""

@@ -1,4 +1,4 @@
-"""What the theory modes share: known constants, counts that fit a device, the search's batch, resets, uniform choices.
+"""What the theory modes share: constants, counts that fit a device, the search's batch, resets, choices, the outcome.
 
 A theory mode takes every parameter from the formulas of `theory`, which hold for X = R^d. Each move is projected onto X, so
 that iterates stay feasible for any X; the guarantees are those of X = R^d. An inner solve ends as VERIFIED when the
@@ -7,19 +7,22 @@ when it used up its steps without; as BROKEN when an estimate was not finite, wi
 `steps` of a goal is not used: the theorems say how many steps there are.
 """
 
+import abc
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from ..curvature import Lanczos
+from ..curvature import Lanczos, Search
 from ..errors import InputError
 from ..oracle import Lagrangian, Work
 from ..theory import negative_curvature
 from ..theory.constants import SubproblemConstants
-from .base import Goal
+from .base import Goal, Outcome, Solver
+from .epoch import regularity
+from .move import paired_differences
 
 LARGEST = 2**31 - 1  # what a 32-bit counter holds
 
@@ -39,6 +42,74 @@ class SearchPlan(eqx.Module):
         """Thetas that a search in `dimension` variables looks at together, on 32 bits."""
         asked = jnp.ceil(self.factor * (math.log(dimension) + self.logarithm))
         return jnp.maximum(1, jnp.minimum(asked, float(LARGEST // 2))).astype(jnp.int32)
+
+
+class TheorySolver(Solver):
+    """A solver whose parameters are those of its theorem; `guarantee` is the success probability that this promises."""
+
+    chunk: ClassVar[int] = 1024
+
+    sharp: eqx.AbstractVar[bool]
+    search: eqx.AbstractVar[Search]
+    surrogate: eqx.AbstractVar[str]
+
+    @abc.abstractmethod
+    def sizes(self, plan: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """The step, the thetas of a recursive step, and those of a reset, for people to look at."""
+
+    def outcome(self, oracle, start, state, plan, goal):
+        """The returned point with L, c and |P_T(-grad L)| there, measured afresh: no theorem leaves them at hand."""
+        progress = state.progress
+        key = jax.random.fold_in(progress.key, 0x0D)
+        seen, work = measure(oracle, start, progress.z, key, jnp.int32(goal.dual_batch))
+        step, batch, large = self.sizes(plan)
+        return Outcome(
+            z=progress.z,
+            value=seen.value,
+            first_value=seen.first_value,
+            objective=float(seen.objective),
+            constraint=seen.constraint,
+            multipliers=seen.multipliers,
+            stationarity=seen.stationarity,
+            regularity=seen.regularity,
+            step=float(step),
+            batch=int(batch),
+            large_batch=int(large),
+        ), work.tally()  # fmt: skip
+
+
+class Seen(eqx.Module):
+    """What is measured at the end of an inner solve."""
+
+    value: jax.Array
+    first_value: jax.Array
+    objective: jax.Array
+    constraint: jax.Array
+    multipliers: jax.Array
+    stationarity: jax.Array
+    regularity: jax.Array
+
+
+@eqx.filter_jit
+def measure(oracle: Lagrangian, start: jax.Array, z: jax.Array, key: jax.Array, n: jax.Array) -> tuple[Seen, Work]:
+    """L, f, c and stationarity at z: exact on finite populations, from n fresh thetas (the dual sample S^d) on streams.
+
+    On a stream L(start) is taken as zero and L(z) as the difference of the two on common thetas, another n of them.
+    """
+    start = oracle.project(start)
+    if oracle.population is None:
+        at, work = oracle.estimate(z, jax.random.fold_in(key, 0), n)
+        change, _, compared = paired_differences(oracle, z[None], start, jax.random.fold_in(key, 1), n)
+        first, value, objective = jnp.zeros((), z.dtype), change[0], at.objective
+    else:
+        at, work = oracle.exact(z)
+        first, compared = oracle.exact_value(start)
+        value = at.value
+        objective = value - (oracle.multipliers + oracle.penalty / 2 * at.constraint) @ at.constraint
+    multipliers = oracle.multipliers + oracle.penalty * at.constraint
+    stationarity = jnp.linalg.norm(oracle.project_tangent(z, -at.gradient))
+    seen = Seen(value, first, objective, at.constraint, multipliers, stationarity, regularity(oracle, z, at))
+    return seen, work + compared
 
 
 def known_constants(goal: Goal, name: str) -> SubproblemConstants:
