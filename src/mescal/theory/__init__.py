@@ -9,6 +9,8 @@ constants = theory.subproblem_constants(problem, 2.0, schedule.penalty(3), gap) 
 theory.spider.parameters(constants, 0.01, 0.01)                                  # Algorithm 6
 theory.sample_complexity("spider", problem, schedule, 0.01, 0.01)                # Theorem 4.6, counted
 theory.solver_rate("spider")                                                     # its order
+theory.estimate(stated, x0)                                                      # constants of a mescal.Problem
+print(theory.predict(stated, x0, 0.01))                                          # all of this as a table
 ```
 """
 
@@ -44,6 +46,7 @@ from .constants import (
     hessian_noise,
     subproblem_constants,
 )
+from .estimates import estimate
 from .outer import (
     Schedule,
     dual_bound,
@@ -54,12 +57,14 @@ from .outer import (
     multiplier_bound,
     success_probability,
 )
+from .prediction import Prediction, predict
 from .rates import Rate
 from .work import Cost, Work
 
 __all__ = [
     "Affine",
     "Cost",
+    "Prediction",
     "ProblemConstants",
     "Rate",
     "SampleComplexity",
@@ -72,6 +77,7 @@ __all__ = [
     "dual_bound",
     "dual_bound_total",
     "dual_sample_size",
+    "estimate",
     "feasibility_bound",
     "gap",
     "general_rate",
@@ -87,6 +93,7 @@ __all__ = [
     "negative_curvature",
     "option_one",
     "outer",
+    "predict",
     "sample_complexity",
     "sg_hv_nc",
     "sgd3sc",
