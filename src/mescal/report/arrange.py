@@ -1,0 +1,114 @@
+"""Which runs belong together: a group is one problem at one tolerance, a series one solver in it, over its seeds."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..certificate import Tolerance
+from ..errors import InputError
+from ..experiments.store import StoredRun
+from .look import in_order, looks
+from .numbers import short
+from .view import View
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """Runs that differ in their seeds alone. `look` is the number of their colour, marker and dash."""
+
+    label: str
+    look: int
+    views: tuple[View, ...]
+
+    @property
+    def ended(self) -> tuple[View, ...]:
+        """The runs that have a result."""
+        return tuple(view for view in self.views if view.ended)
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """A problem at a tolerance, with the series that solved it."""
+
+    problem: str
+    label: str
+    tolerance: Tolerance
+    series: tuple[Series, ...]
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """All runs."""
+        return tuple(view for series in self.series for view in series.views)
+
+    @property
+    def ended(self) -> tuple[View, ...]:
+        """The runs that have a result."""
+        return tuple(view for view in self.views if view.ended)
+
+    @property
+    def kind(self) -> str:
+        """The first part of the problem's name: one figure per kind."""
+        return self.problem.partition("/")[0]
+
+    @property
+    def tolerance_text(self) -> str:
+        """The tolerance in words."""
+        tol = self.tolerance
+        text = (
+            f"{tol.gradient:g}" if tol.gradient == tol.curvature else f"{tol.gradient:g}, curvature {tol.curvature:g}"
+        )
+        return text if tol.relative is None else f"{text}, relative {tol.relative:g}"
+
+
+def arrange(runs: Sequence[StoredRun]) -> list[Group]:
+    """The groups, in the order in which their runs were given."""
+    if not runs:
+        raise InputError("there are no runs to report on", "at least one stored run", "run `mescal solve` first")
+    views = [View(run) for run in runs]
+    grouped: dict[tuple[str, str, Tolerance], list[View]] = {}
+    for view in views:
+        grouped.setdefault((view.problem, _text(view.parameters), view.tolerance), []).append(view)
+    named = {key: _series_labels(members) for key, members in grouped.items()}
+    look = looks(in_order(dict.fromkeys(label for labels in named.values() for label in labels)))
+    return [
+        Group(
+            problem=members[0].problem,
+            label=_problem_label(members[0], views),
+            tolerance=members[0].tolerance,
+            series=tuple(
+                Series(label, look[label], tuple(sorted(named[key][label], key=lambda view: view.seed)))
+                for label in in_order(named[key])
+            ),
+        )
+        for key, members in grouped.items()
+    ]
+
+
+def _problem_label(view: View, views: list[View]) -> str:
+    """The problem, with the parameters in which other runs of the same problem differ."""
+    others = [other.parameters for other in views if other.problem == view.problem]
+    differ = {k: v for k, v in view.parameters.items() if any(other.get(k) != v for other in others)}
+    return _with(view.problem, differ)
+
+
+def _series_labels(views: list[View]) -> dict[str, list[View]]:
+    """Series of a group by their label: the solver, with the settings in which its runs differ beside the seed."""
+    series: dict[str, list[View]] = {}
+    for view in views:
+        same = [other.config for other in views if other.solver == view.solver]
+        differ = {
+            name: value
+            for name, value in view.config.items()
+            if name not in ("seed", "solver", "options") and any(config.get(name) != value for config in same)
+        }
+        series.setdefault(_with(view.solver, differ), []).append(view)
+    return series
+
+
+def _with(name: str, settings: dict) -> str:
+    inside = ", ".join(f"{key}={short(value)}" for key, value in settings.items())
+    return f"{name} ({inside})" if inside else name
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, sort_keys=True, default=str)

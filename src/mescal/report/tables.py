@@ -1,0 +1,241 @@
+"""Tables of a report: solvers compared by medians over seeds, every run by itself, constraints with their multipliers.
+
+Medians are taken over certified runs alone, as `mescal compare` does: what a run without a certificate spent says nothing
+about what it needs. A cell carries its number unrounded in `data-value`; the page sorts by that.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .arrange import Group, Series
+from .markup import tag, text
+from .numbers import count, number, seconds, work_tick
+from .view import View
+
+MOST_ROWS = 12  # of a vector constraint; of longer ones those with the largest multipliers are listed
+
+
+@dataclass(frozen=True)
+class Column:
+    """A heading, what it means, and whether it holds numbers."""
+
+    title: str
+    meaning: str = ""
+    numeric: bool = True
+
+
+def table(columns: Sequence[Column], rows: Iterable[Sequence[str]], caption: str) -> str:
+    """A table that can be sorted by its headings; cells are whole <td> or <th> elements."""
+    heads = (
+        tag(
+            "th",
+            tag("button", text(column.title), type="button", title=column.meaning or None),
+            scope="col",
+            class_="number" if column.numeric else None,
+        )
+        for column in columns
+    )
+    body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
+    inside = (
+        f"<caption><span>{text(caption)}</span></caption><thead><tr>{''.join(heads)}</tr></thead><tbody>{body}</tbody>"
+    )
+    return tag("div", tag("table", inside), class_="scroll", tabindex="0", role="region", aria_label=caption)
+
+
+def word(value: str, markup: str | None = None, head: bool = False) -> str:
+    """A cell of text, or of markup that stands for the text."""
+    scope = {"scope": "row"} if head else {}
+    return tag("th" if head else "td", text(value) if markup is None else markup, data_value=value, **scope)
+
+
+def figure(value: float, shown: Callable[[float], str], extra: str = "") -> str:
+    """A cell with a number."""
+    known = math.isfinite(value)
+    small = f"<small>{text(extra)}</small>" if extra else ""
+    return tag("td", (shown(value) if known else "–") + small, class_="number", data_value=repr(value) if known else "")
+
+
+def dot(series: Series) -> str:
+    """The series' marker and name."""
+    key = (
+        f'<svg class="key c{series.look}" viewBox="-8 -8 16 16" aria-hidden="true"><use href="#m{series.look}"/></svg>'
+    )
+    return f'<span class="name">{key}<span>{text(series.label)}</span></span>'
+
+
+# --- comparison -------------------------------------------------------------------------------------------------------
+
+
+def comparison(groups: Sequence[Group]) -> str:
+    """One row per problem, tolerance and solver."""
+    columns = [*_where(groups), Column("Solver", numeric=False), Column("Status", "of all runs", numeric=False)]
+    columns += [Column("Work", "median of gradients + 2 Hessian-vector products per sample")]
+    columns += [Column("Relative work", "median work over that of the first solver of the same problem")]
+    columns += [Column("Seconds", "median, without compilation"), Column("Objective", "median")]
+    columns += [Column("Relative stationarity", "median of stationarity × max(1, |x|)")]
+    columns += [Column("Outer iterations", "median")]
+    rows = []
+    for index, group in enumerate(groups):
+        base = _median(group.series[0], lambda view: view.number("work", "total"))[0]
+        place = _place(groups, group, f'<a href="#group-{index}">{_breakable(group.label)}</a>')
+        rows += [[*place, *_compared(series, base, head=not place)] for series in group.series]
+    return table(columns, rows, "Medians over the seeds of certified runs; below them the smallest and largest")
+
+
+def _where(groups: Sequence[Group]) -> list[Column]:
+    """Columns that say which problem and tolerance, where there are several."""
+    problem = [Column("Problem", numeric=False)] if len(groups) > 1 else []
+    return problem + ([Column("Tolerance")] if _tolerances(groups) > 1 else [])
+
+
+def _tolerances(groups: Sequence[Group]) -> int:
+    return len({group.tolerance for group in groups})
+
+
+def _place(groups: Sequence[Group], group: Group, markup: str) -> list[str]:
+    problem = [word(group.label, markup, head=True)] if len(groups) > 1 else []
+    tolerance = figure(group.tolerance.gradient, lambda _: text(group.tolerance_text))
+    return [*problem, tolerance] if _tolerances(groups) > 1 else problem
+
+
+def _breakable(name: str) -> str:
+    """A name that may be broken after its slashes."""
+    return text(name).replace("/", "/<wbr>")
+
+
+def _compared(series: Series, base: float, head: bool) -> list[str]:
+    certified = sum(view.certified for view in series.views)
+    work, work_range = _median(series, lambda view: view.number("work", "total"), work_tick)
+    time, time_range = _median(series, lambda view: view.seconds, seconds)
+    objective, objective_range = _median(series, lambda view: view.number("objective"), lambda v: number(v, 4))
+    flat, flat_range = _median(series, lambda view: view.number("certificate", "relative_stationarity"), number)
+    outer, outer_range = _median(series, lambda view: view.number("outer_iterations"), count)
+    return [
+        word(series.label, dot(series), head=head),
+        word(_statuses(series), f"{text(_statuses(series))}<small>{certified} of {len(series.views)} runs</small>"),
+        figure(work, count, work_range),
+        figure(work / base if base else math.nan, lambda v: f"{v:.2g}" if v < 10 else f"{v:,.0f}"),
+        figure(time, seconds, time_range),
+        figure(objective, lambda v: number(v, 4), objective_range),
+        figure(flat, number, flat_range),
+        figure(outer, count, outer_range),
+    ]
+
+
+def _median(series: Series, of: Callable[[View], float], shown: Callable[[float], str] = number) -> tuple[float, str]:
+    """The median over certified runs, and their range in words where there is one."""
+    values = [of(view) for view in series.views if view.certified]
+    if not values:
+        return math.nan, ""
+    low, high = shown(min(values)), shown(max(values))
+    return float(np.median(values)), "" if low == high else f"{low} to {high}"
+
+
+def _statuses(series: Series) -> str:
+    names = [_status(view) for view in series.views]
+    different = list(dict.fromkeys(names))
+    return different[0] if len(different) == 1 else ", ".join(f"{names.count(name)} {name}" for name in different)
+
+
+def _status(view: View) -> str:
+    return str(view.result["status"]).replace("_", " ") if view.ended else "no result yet"
+
+
+# --- every run --------------------------------------------------------------------------------------------------------
+
+EVERY = (
+    Column("Solver", numeric=False),
+    Column("Seed"),
+    Column("Status", numeric=False),
+    Column("Objective"),
+    Column("Stationarity"),
+    Column("Feasibility"),
+    Column("Curvature", "on the cone that decides"),
+    Column("Relative stationarity"),
+    Column("Work", "gradients + 2 Hessian-vector products per sample"),
+    Column("Gradients"),
+    Column("HVPs", "Hessian-vector products"),
+    Column("Judge's work", "in the same units, counted apart"),
+    Column("Outer iterations"),
+    Column("Seconds", "all of them"),
+    Column("Compiling", "seconds"),
+    Column("Folder", numeric=False),
+)
+
+
+def every_run(groups: Sequence[Group]) -> str:
+    """One row per run."""
+    rows = []
+    for group in groups:
+        place = _place(groups, group, _breakable(group.label))
+        for series in group.series:
+            rows += [[*place, *_every(series, view, head=not place)] for view in series.views]
+    return table([*_where(groups), *EVERY], rows, "Every run: certificates, work and time")
+
+
+def _every(series: Series, view: View, head: bool) -> list[str]:
+    certificate = ("stationarity", "feasibility", "curvature", "relative_stationarity")
+    return [
+        word(series.label, dot(series), head=head),
+        figure(view.seed, lambda v: f"{v:.0f}"),
+        word(_status(view)),
+        figure(view.number("objective"), lambda v: number(v, 6)),
+        *(figure(view.number("certificate", name), number) for name in certificate),
+        *(figure(view.number("work", name), count) for name in ("total", "gradients", "hvps", "certificate")),
+        figure(view.number("outer_iterations"), count),
+        figure(view.number("seconds", "total"), seconds),
+        figure(view.number("seconds", "compile"), seconds),
+        word(view.place),
+    ]
+
+
+# --- constraints ------------------------------------------------------------------------------------------------------
+
+
+def constraints(group: Group) -> str:
+    """Values of the constraints and their multipliers at the points returned; several runs of a series as medians."""
+    columns = [Column("Constraint", numeric=False), Column("Kind", numeric=False), Column("Solver", numeric=False)]
+    columns += [Column("c(x)", "value of the constraint's function"), Column("Slack", "how far it is from its bound")]
+    columns += [Column("Multiplier", "price of the constraint: how fast the objective falls as the bound is loosened")]
+    rows, left_out = [], 0
+    for series in group.series:
+        listed, more = _constraint_rows(series)
+        rows += listed
+        left_out += more
+    if not rows:
+        return "<p>The problem has no constraints beside its domain.</p>"
+    note = f"<p>{left_out} rows with smaller multipliers are not listed.</p>" if left_out else ""
+    return table(columns, rows, "Constraints at the points returned, and their multipliers") + note
+
+
+def _constraint_rows(series: Series) -> tuple[list[list[str]], int]:
+    views = series.ended
+    if not views:
+        return [], 0
+    rows, left_out = [], 0
+    for name in views[0].result.get("constraints", {}):
+        values, multipliers = _stack(views, "constraints", name), _stack(views, "multipliers", name)
+        slack = _stack(views, "slack", name)
+        order = np.argsort(-np.abs(np.median(multipliers, axis=0)), kind="stable")[:MOST_ROWS]
+        left_out += values.shape[1] - len(order)
+        for i in sorted(order):
+            label = name if values.shape[1] == 1 else f"{name}[{i}]"
+            cells = [_spread(rows_of[:, i]) for rows_of in (values, slack, multipliers) if rows_of.shape[1]]
+            if not slack.shape[1]:
+                cells.insert(1, figure(math.nan, number))
+            kind = "≤ 0" if slack.shape[1] else "= 0"
+            rows.append([word(label, head=True), word(kind), word(series.label, dot(series)), *cells])
+    return rows, left_out
+
+
+def _stack(views: Sequence[View], what: str, name: str) -> np.ndarray:
+    """One row per run: the flat values of a constraint; no columns where there are none."""
+    return np.stack([np.ravel(np.asarray(view.result.get(what, {}).get(name, []), np.float64)) for view in views])
+
+
+def _spread(values: np.ndarray) -> str:
+    low, high = number(float(values.min())), number(float(values.max()))
+    return figure(float(np.median(values)), number, "" if low == high else f"{low} to {high}")

@@ -1,0 +1,113 @@
+"""The verdict: certified or not, in a sentence, with advice for what is not, and the judge's warnings."""
+
+import re
+from collections.abc import Sequence
+
+from .arrange import Group, Series
+from .gauges import GAUGES
+from .markup import tag, text
+from .numbers import number
+from .view import View
+
+
+def verdict(groups: Sequence[Group]) -> str:
+    """The first thing on the page."""
+    views = [view for group in groups for view in group.views]
+    good = all(view.certified for view in views)
+    heading = headline(groups)
+    said = tag("p", f'<span aria-hidden="true">{"✓" if good else "✗"}</span> {text(heading)}', class_="headline")
+    blame = [_not_certified(group, series) for group in groups for series in group.series]
+    items = [item for found in blame for item in found]
+    listed = tag("ul", "".join(tag("li", item) for item in items)) if items else ""
+    return tag(
+        "section",
+        said + f"<p>{_explanation(groups)}</p>" + listed + warnings(groups),
+        class_=f"verdict {'good' if good else 'bad'}",
+        aria_label="Verdict",
+    )
+
+
+def headline(groups: Sequence[Group]) -> str:
+    """One sentence."""
+    views = [view for group in groups for view in group.views]
+    done = sum(view.certified for view in views)
+    if len(views) == 1:
+        (view,), (group,) = views, groups
+        if view.certified:
+            return f"Certified to the tolerance {group.tolerance_text}."
+        return "Not certified." if view.ended else "Not finished."
+    if done == len(views):
+        return f"All {done} runs are certified."
+    return f"{done} of {len(views)} runs are certified." if done else f"None of the {len(views)} runs is certified."
+
+
+def _explanation(groups: Sequence[Group]) -> str:
+    certified = [view for group in groups for view in group.views if view.certified]
+    if not certified:
+        return "Nothing is claimed about a point without a certificate."
+    what = "The point is" if len(certified) == 1 else "Each of their points is"
+    tolerances = " or ".join(dict.fromkeys(group.tolerance_text for group in groups))
+    return (
+        f"{what} stationary, feasible and without negative curvature to the tolerance {tolerances}, "
+        "measured afresh in double precision, independently of the solver."
+    )
+
+
+def _not_certified(group: Group, series: Series) -> list[str]:
+    """A sentence for every status without a certificate: whose, what happened, what to do."""
+    reasons: dict[tuple[str, str], list[View]] = {}
+    for view in series.views:
+        if not view.certified:
+            reasons.setdefault(_reason(view), []).append(view)
+    items = []
+    for (sentence, advice), views in reasons.items():
+        seeds = ", ".join(str(view.seed) for view in views)
+        who = f"{group.label} at {group.tolerance_text}, {series.label}, seed{'s' if len(views) > 1 else ''} {seeds}"
+        failing = _failing(group, views[0]) if len(views) == 1 else ""
+        items.append(f"<b>{text(who)}:</b> {text(sentence)} {text(failing)} <em>What to do:</em> {text(advice)}")
+    return items
+
+
+def _reason(view: View) -> tuple[str, str]:
+    if not view.ended:
+        return (
+            "It has no result: it is still running, or was stopped.",
+            f"Wait for it, or `mescal resume {view.place}`.",
+        )
+    if view.status is not None:
+        return view.status.sentence, view.status.advice
+    return str(view.result.get("verdict") or view.result.get("status")), "Look at the certificate."
+
+
+def _failing(group: Group, view: View) -> str:
+    """The measures that miss their tolerance, in words."""
+    if not view.ended:
+        return ""
+    found = []
+    for gauge in GAUGES:
+        limit, reading = gauge.limit(group), view.reading(gauge.measure)
+        if limit is not None and not gauge.passes(reading, limit):
+            sign = "below" if gauge.measure == "curvature" else "above"
+            found.append(f"{gauge.title} {number(gauge.bound(reading))} is {sign} {number(limit)}.")
+    return " ".join(found)
+
+
+def warnings(groups: Sequence[Group]) -> str:
+    """The judge's warnings: those that differ in their numbers alone are said once, with how many runs they concern."""
+    concerned: dict[str, list[str]] = {}
+    several = sum(len(group.views) for group in groups) > 1
+    for group in groups:
+        for series in group.series:
+            for view in series.ended:
+                where = f"{group.label}, " if len(groups) > 1 else ""
+                who = f"{where}{series.label}, seed {view.seed}: " if several else ""
+                for sentence in dict.fromkeys(view.warnings):
+                    concerned.setdefault(re.sub(r"\d[\d.e+-]*", "", sentence), []).append(who + sentence)
+    if not concerned:
+        return ""
+    items = "".join(f"<li>{text(said[0])}{_likewise(len(said) - 1)}</li>" for said in concerned.values())
+    return f'<div class="warnings"><p><b>The judge warns:</b></p><ul>{items}</ul></div>'
+
+
+def _likewise(others: int) -> str:
+    return f" Likewise {others} other run{'s' if others > 1 else ''}." if others else ""
