@@ -1,34 +1,42 @@
 """The demonstration behind `make demo`: a Neyman-Pearson classifier, solved three ways, certified, and a point refused.
 
-Leaves certificates and histories under runs/demo/.
+Leaves runs and a page about them, report.html, in runs/demo/.
 """
 
 from pathlib import Path
 
 from . import problems
 from .certificate import certify
-from .outer import minimize
+from .cli.screen import results
+from .cli.show import show_run, shown_path
+from .cli.sweeping import sweep_shown
+from .experiments import product
+from .report import write_report
 
 FOLDER = Path("runs/demo")
+PROBLEM = "neyman-pearson/breast-cancer"
+PARAMETERS = {"tau": 0.05}  # at the default, 0.2, the constraint is slack and there is less to see
+SOLVERS = ("spider", "sg-hv-nc", "natasha2")
 TOLERANCE = 0.01
 
 
-def main():
-    """Solve, certify, and show what a certificate refuses."""
-    named = problems.get("neyman-pearson/breast-cancer")
-    print(f"{named.name}: {named.description}\n")
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    for name in ("spider", "sg-hv-nc", "natasha2"):
-        result = minimize(named.problem, named.x0, solver=name, tol=TOLERANCE, seed=0)
-        print(f"{result}\n")
-        (FOLDER / f"{name}.certificate.json").write_text(result.certificate.to_json())
-        (FOLDER / f"{name}.history.csv").write_text(result.history.to_csv())
+def main(folder: Path = FOLDER) -> int:
+    """Solve, certify, show what a certificate refuses, and write the page; 0 if every run is certified."""
+    named = problems.get(PROBLEM, **PARAMETERS)
+    console = results()
+    console.print(f"{named.name}: {named.description}\n")
+    tasks = product([PROBLEM], SOLVERS, tols=[TOLERANCE], parameters=PARAMETERS, record="exact")
+    swept = sweep_shown(tasks, folder, jobs=None, force=True, quiet=False)
+    for stored in swept.runs:
+        show_run(console, stored)
     refused = certify(named.problem, named.x0, tol=TOLERANCE)
     assert not refused.passes(TOLERANCE)
-    print("The judge can be asked about any point. It refuses the start:")
-    print("  " + str(refused).replace("\n", "\n  ") + "\n")
-    print(f"Certificates and histories are in {FOLDER}/")
+    console.print("\nThe judge can be asked about any point. It refuses the start:")
+    console.print("  " + str(refused).replace("\n", "\n  ") + "\n", soft_wrap=True)
+    page = write_report(swept.runs, folder / "report.html")
+    console.print(f"Open [bold]{shown_path(page)}[/] in a browser.", soft_wrap=True)
+    return 0 if swept.certified else 1
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

@@ -34,7 +34,7 @@ def report(
         mescal report runs/compare --out compare.html --open
         mescal report runs/reproduce --figures figures
     """
-    stored = ended(load_runs(runs))
+    stored = some_ended(load_runs(runs))
     page = Path(os.path.commonpath([run.resolve() for run in runs])) / REPORT if len(runs) > 1 else runs[0] / REPORT
     written = reporting("write_report")(stored, page if out is None else out)
     console = results()
@@ -46,13 +46,12 @@ def report(
         typer.launch(str(written))
 
 
-def ended(runs: list[StoredRun]) -> list[StoredRun]:
-    """Those that have a result; an error if none has."""
-    found = [stored for stored in runs if stored.result is not None]
-    if not found:
+def some_ended(runs: list[StoredRun]) -> list[StoredRun]:
+    """The runs; an error if none of them has ended."""
+    if all(stored.result is None for stored in runs):
         where = shown_path(runs[0].path)
         raise InputError(f"no run has ended below {where}", "at least one", f"carry it on: mescal resume {where}")
-    return found
+    return runs
 
 
 def reporting(name: str) -> Any:

@@ -65,7 +65,7 @@ class OwnProblem:
                 f"the file with the sha256 {self.sha256[:12]}...",
                 "restore it, or solve the new problem into another folder",
             )
-        name = f"_mescal_problem_{self.sha256[:16]}"
+        name = f"_mescal_problem_{self.sha256[:16]}_{hashlib.sha256(self.file.encode()).hexdigest()[:16]}"
         if name not in sys.modules:
             spec = importlib.util.spec_from_file_location(name, path)
             assert spec is not None and spec.loader is not None

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import jax
 import numpy as np
@@ -63,11 +64,11 @@ class StoredRun:
                 f"{self.path} holds no solution", "a run that has ended", "run `mescal resume` on it first"
             )
         try:
-            with np.load(self.path / SOLUTION, allow_pickle=False) as file:
-                return {name: file[name] for name in ("x", "slack", "multipliers")}
+            with (self.path / SOLUTION).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+                return {name: arrays[name] for name in ("x", "slack", "multipliers")}
         except OSError as error:
             raise cannot_read(self.path / SOLUTION, error) from error
-        except (KeyError, ValueError, EOFError):
+        except (KeyError, ValueError, EOFError, BadZipFile):
             raise InputError(
                 f"{self.path / SOLUTION} holds no solution", "a file that mescal wrote", "run it again with --force"
             ) from None

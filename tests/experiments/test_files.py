@@ -1,0 +1,89 @@
+"""Files are whole or not there: full disks, forbidden folders, failing writers, damaged content."""
+
+import errno
+import json
+import os
+import stat
+import tempfile
+
+import pytest
+
+from mescal import InputError
+from mescal.experiments.files import WriteError, read_json, write_json, write_text, write_whole
+
+
+def failing(number):
+    def call(*_, **__):
+        raise OSError(number, os.strerror(number))
+
+    return call
+
+
+def test_a_file_is_written_with_its_folders(tmp_path):
+    write_json(tmp_path / "a" / "b" / "c.json", {"x": [1, 2.5, None, "ä"]})
+    assert json.loads((tmp_path / "a" / "b" / "c.json").read_text(encoding="utf-8")) == {"x": [1, 2.5, None, "ä"]}
+    assert [p.name for p in (tmp_path / "a" / "b").iterdir()] == ["c.json"]
+
+
+def test_a_file_has_the_rights_that_the_user_gives_to_new_files(tmp_path):
+    write_text(tmp_path / "ours", "x")
+    (tmp_path / "plain").write_text("x", encoding="utf-8")
+    modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("ours", "plain")}
+    assert len(modes) == 1
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_a_full_disk_leaves_the_old_file_and_no_other(tmp_path, monkeypatch, call):
+    write_text(tmp_path / "f", "old")
+    monkeypatch.setattr(os, call, failing(errno.ENOSPC))
+    with pytest.raises(WriteError) as caught:
+        write_text(tmp_path / "f", "new")
+    assert "no space left" in caught.value.found and "free some space" in caught.value.advice
+    assert (tmp_path / "f").read_text(encoding="utf-8") == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["f"]
+
+
+def test_a_disk_that_fills_while_writing_leaves_nothing(tmp_path):
+    def write(file):
+        file.write(b"half")
+        failing(errno.ENOSPC)()
+
+    with pytest.raises(WriteError, match="no space left"):
+        write_whole(tmp_path / "f", write)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_writer_that_fails_leaves_nothing(tmp_path):
+    with pytest.raises(ValueError, match="Out of range float"):
+        write_json(tmp_path / "f", {"x": float("nan")})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_permission_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "mkstemp", failing(errno.EACCES))
+    with pytest.raises(WriteError) as caught:
+        write_text(tmp_path / "f", "x")
+    assert "permission denied" in caught.value.found and "may write to" in caught.value.advice
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_may_not_be_written_to(tmp_path):
+    tmp_path.chmod(0o500)
+    try:
+        with pytest.raises(WriteError, match="permission denied"):
+            write_text(tmp_path / "f", "x")
+    finally:
+        tmp_path.chmod(0o700)
+
+
+def test_a_file_in_the_way_of_a_folder(tmp_path):
+    (tmp_path / "f").write_text("x", encoding="utf-8")
+    with pytest.raises(WriteError, match="choose another path"):
+        write_text(tmp_path / "f" / "g", "x")
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", "\x00"])
+def test_damaged_json_is_named(tmp_path, text):
+    (tmp_path / "config.json").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=r"config\.json is not a JSON object"):
+        read_json(tmp_path / "config.json")

@@ -1,0 +1,145 @@
+"""Sweeps: what is stored is not run again, failures are told, and a killed sweep goes on to the same store."""
+
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+
+from mescal import InputError
+from mescal.experiments import load_run, load_runs, own_problem, product, sweep, task
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from mescal.experiments import product, sweep
+from mescal.experiments.compilation import keep_compilations
+
+if __name__ == "__main__":
+    keep_compilations(Path(sys.argv[2]))
+    names = ["saddles/circle", "saddles/strict"]
+    sweep(product(names, ["spider"], seeds=range(12), tols=[0.05], parameters={"sigma": 0.0}), sys.argv[1], jobs=2)
+"""
+
+
+def tiny_tasks(seeds=2, tols=(0.05,)):
+    return product(["saddles/circle"], ["spider"], seeds=range(seeds), tols=tols, parameters={"sigma": 0.0})
+
+
+def timeless(value):
+    """A value of JSON without what differs from one execution to the next: seconds and dates."""
+    if isinstance(value, dict):
+        return {key: timeless(item) for key, item in value.items() if key not in ("seconds", "finished")}
+    return [timeless(item) for item in value] if isinstance(value, list) else value
+
+
+def content(root: Path) -> dict[str, object]:
+    """Everything that a store holds, by path, without times."""
+    found: dict[str, object] = {}
+    for file in sorted(path for path in root.rglob("*") if path.is_file()):
+        name = str(file.relative_to(root))
+        if file.suffix == ".json":
+            found[name] = timeless(json.loads(file.read_text(encoding="utf-8")))
+        elif file.suffix == ".npz":
+            with np.load(file) as arrays:
+                found[name] = {key: arrays[key].tobytes() for key in sorted(arrays.files)}
+        else:
+            columns = load_run(file.parent).history
+            found[name] = {key: column.tolist() for key, column in columns.items() if key != "seconds"}
+    return found
+
+
+def test_a_sweep_runs_what_is_missing(tmp_path):
+    events = []
+    sweep(tiny_tasks(1), tmp_path)
+    swept = sweep(tiny_tasks(2, (0.05, 0.1)), tmp_path, watch=lambda what, folder, _: events.append((what, folder)))
+    assert swept.certified and [r.config["seed"] for r in swept.runs] == [0, 1, 0, 1]
+    first = tmp_path / tiny_tasks(1)[0].folder
+    assert events[0] == ("kept", first)
+    assert sorted(what for what, _ in events) == ["finished"] * 3 + ["kept"] + ["started"] * 3
+    assert len(load_runs(tmp_path)) == 4
+
+
+def test_force_runs_everything_again(tmp_path):
+    sweep(tiny_tasks(1), tmp_path)
+    events = []
+    sweep(tiny_tasks(1), tmp_path, force=True, watch=lambda what, *_: events.append(what))
+    assert events == ["started", "finished"]
+
+
+def test_a_store_with_another_run_in_a_folder_is_refused_before_anything_runs(tmp_path):
+    sweep(tiny_tasks(1), tmp_path)
+    other = product(["saddles/circle"], ["spider"], seeds=(1, 0), tols=[0.05], parameters={"sigma": 0.0}, max_outer=7)
+    with pytest.raises(InputError, match="its max_outer is 100, not 7"):
+        sweep(other, tmp_path)
+    assert len(load_runs(tmp_path)) == 1
+
+
+def test_tasks_that_share_a_folder_are_refused(tmp_path):
+    with pytest.raises(InputError, match="share a folder"):
+        sweep([*tiny_tasks(1), *tiny_tasks(1)], tmp_path)
+
+
+def test_one_failure_does_not_stop_the_others(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("def make():\n    raise RuntimeError('no luck')\n", encoding="utf-8")
+    bad = task(own_problem(f"{file}:make"))
+    swept = sweep([bad, *tiny_tasks(1)], tmp_path / "store")
+    assert not swept.certified and len(swept.runs) == 1
+    assert (
+        list(swept.failed) == [tmp_path / "store" / bad.folder]
+        and "no luck" in swept.failed[tmp_path / "store" / bad.folder]
+    )
+
+
+def test_an_interrupted_run_ends_the_sweep(tmp_path, monkeypatch):
+    module = importlib.import_module("mescal.experiments.run")
+
+    def interrupted(*args, **settings):
+        def stop(_):
+            raise KeyboardInterrupt
+
+        return minimize(*args, **(settings | {"progress": stop}))
+
+    minimize = module.minimize
+    monkeypatch.setattr(module, "minimize", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        sweep(tiny_tasks(2, (1e-12,)), tmp_path)
+    assert [r.finished for r in load_runs(tmp_path)] == [False]
+
+
+def test_other_back_ends_serve_through_joblib(tmp_path):
+    """`jobs=None` leaves the choice to `parallel_config`, as for Dask and Ray; threads stand for them here."""
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        swept = sweep(tiny_tasks(2), tmp_path, jobs=None)
+    assert swept.certified and len(swept.runs) == 2
+
+
+def test_a_killed_sweep_goes_on_to_the_same_store(tmp_path):
+    """SIGKILL to all processes in the middle, start again: what is stored equals an uninterrupted sweep, bit for bit."""
+    script, killed, cache = tmp_path / "sweep.py", tmp_path / "killed", tmp_path / "cache"
+    script.write_text(SCRIPT, encoding="utf-8")
+    command = [sys.executable, str(script), str(killed), str(cache)]
+    process = subprocess.Popen(command, start_new_session=True)
+    deadline = time.monotonic() + 300
+    while not (before := list(killed.rglob("result.json"))) and time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.005)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    before = {path: path.stat().st_mtime_ns for path in killed.rglob("result.json")}
+    assert 0 < len(before) < 24
+
+    subprocess.run(command, check=True, timeout=300)
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    names = ["saddles/circle", "saddles/strict"]
+    whole = product(names, ["spider"], seeds=range(12), tols=[0.05], parameters={"sigma": 0.0})
+    assert sweep(whole, tmp_path / "whole").certified
+    assert len(list(killed.rglob("result.json"))) == 24
+    assert content(killed) == content(tmp_path / "whole")

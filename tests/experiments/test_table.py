@@ -1,0 +1,80 @@
+"""Tables compare certified runs alone, and claims stand beside what was measured."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mescal.experiments import StoredRun, compare, task
+from mescal.experiments.reproduce import CLAIMS, PROBLEMS, SOLVERS, checked, page, paper_tasks, summary
+from mescal.experiments.table import HEAD, Spread, cells, count, markdown, to_json
+
+
+def fake(problem, solver, seed, work, converged=True, tol=0.01):
+    """A stored run with the numbers that a table reads."""
+    result = {
+        "status": "certified" if converged else "work_limit",
+        "converged": converged,
+        "tol": tol,
+        "objective": 0.5 + seed,
+        "work": {"total": work, "hvps": work / 10},
+        "outer_iterations": 3,
+        "seconds": {"total": 5.0, "compile": 3.0},
+    }
+    config = task(problem, solver=solver, seed=seed, tol=tol).config()
+    return StoredRun(Path("x"), config, result, {"work": np.zeros(1)})
+
+
+def test_medians_ratios_and_certificates():
+    works = {"spider": [100, 300, 200], "natasha2": [1000, 2000, 9000]}
+    runs = [fake("fairness/bank", s, i, w) for s, ws in works.items() for i, w in enumerate(ws)]
+    runs.append(fake("fairness/bank", "sg-hv-nc", 0, 50, converged=False))
+    spider, natasha2, sg = compare(runs)
+    assert spider.work == Spread(200, 100, 300) and spider.ratio == 1 and spider.certified == spider.runs == 3
+    assert natasha2.ratio == 10 and natasha2.seconds == Spread(2, 2, 2) and natasha2.objective == Spread(1.5, 0.5, 2.5)
+    assert sg.certified == 0 and sg.runs == 1 and sg.work is None and sg.ratio is None
+    assert json.loads(json.dumps(to_json([natasha2])))[0]["work"] == {"median": 2000.0, "low": 1000.0, "high": 9000.0}
+    assert cells(sg)[HEAD.index("work")] == "-" and cells(natasha2)[HEAD.index("ratio")] == "10"
+
+
+def test_ratios_are_within_a_problem_and_a_tolerance():
+    runs = [
+        fake("fairness/bank", "spider", 0, 100),
+        fake("fairness/bank", "spider", 0, 1000, tol=0.001),
+        fake("fairness/bank", "natasha2", 0, 2000, tol=0.001),
+        fake("fairness/loan", "natasha2", 0, 2000),
+    ]
+    assert [row.ratio for row in compare(runs)] == [1, 1, 2, None]
+    assert [row.ratio for row in compare(runs[1:3], "natasha2")] == [0.5, 1]
+
+
+def test_runs_that_have_not_ended_are_left_out():
+    assert compare([StoredRun(Path("x"), task("saddles/circle").config(), None, {})]) == []
+
+
+def test_markdown():
+    assert markdown(("a", "b"), [("1", "x|y")]) == "| a | b    |\n| - | ---- |\n| 1 | x\\|y |"
+
+
+@pytest.mark.parametrize(("number", "text"), [(999999, "999,999"), (1.234e6, "1.23e6"), (5e12, "5e12"), (0, "0")])
+def test_counts(number, text):
+    assert count(number) == text
+
+
+def test_the_papers_tasks():
+    tasks = paper_tasks()
+    assert len(tasks) == 4 * 3 * 2 * 5 and len({t.folder for t in tasks}) == len(tasks)
+    assert {t.record for t in tasks} == {"exact"} and {t.problem for t in tasks} == set(PROBLEMS)
+    assert {claim.problem for claim in CLAIMS} == set(PROBLEMS)
+    assert {claim.solver for claim in CLAIMS} == set(SOLVERS) - {"spider"}
+
+
+def test_claims_stand_beside_measurements():
+    runs = [fake("fairness/bank", s, 0, w) for s, w in (("spider", 100), ("sg-hv-nc", 700), ("natasha2", 3000))]
+    runs += [fake("fairness/bank", s, 0, 10, tol=0.001) for s in SOLVERS]
+    assert [(c.solver, c.ratio, m) for c, m in checked(compare(runs))] == [("sg-hv-nc", 10, 7), ("natasha2", 100, 30)]
+    assert [claim["measured"] for claim in summary(runs)["claims"]] == [7, 30]
+    text = page(runs)
+    assert "one order of magnitude less work than SG-HV-NC" in text and "madelon" not in text
+    assert "| fairness/bank | natasha2 |" in " ".join(text.split()) and "Medians over 1 seed," in text
