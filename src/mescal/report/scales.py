@@ -15,6 +15,7 @@ import numpy as np
 DECADES = 4  # below the tolerance: what is smaller is drawn at the lower edge of the panel
 MARGIN = 0.06  # of the axis, at either end
 MOST_TICKS = 6
+SHORT = 0.5  # decades: below that a logarithmic axis has even ticks
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def _log_ticks(low: float, high: float, most: int) -> list[float]:
     decades = math.log10(high / low)
     if decades >= 2.5:
         return _powers(low, high, most)
-    for digits in ((1, 3), (1, 2, 5), (1, 2, 3, 5, 7), tuple(range(1, 10))):
+    for digits in () if decades < SHORT else ((1, 3), (1, 2, 5), (1, 2, 3, 5, 7), tuple(range(1, 10))):
         exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
         found = [d * 10.0**e for e in exponents for d in digits if low <= d * 10.0**e <= high]
         if 3 <= len(found) <= most:

@@ -2,12 +2,11 @@
 // What the page does beside being there: values under the pointer, series that hide, tables that sort. Text is only ever set
 // as text, never as markup.
 (() => {
-  const SVG = "http" + "://www.w3.org/2000/svg";
   const hidden = new Set();
 
   const make = (name, attributes = {}, parent = null) => {
-    const element = name === "g" || name === "line" || name === "circle"
-      ? document.createElementNS(SVG, name) : document.createElement(name);
+    const drawn = name === "g" || name === "line" || name === "circle";
+    const element = drawn ? document.createElementNS(parent.namespaceURI, name) : document.createElement(name);
     for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
     if (parent) parent.append(element);
     return element;
