@@ -50,9 +50,11 @@ def top(
 
     **Start here:**
 
-        mescal problems
-        mescal solve neyman-pearson/breast-cancer --out runs/first
-        mescal report runs/first
+    ```text
+    mescal problems
+    mescal solve neyman-pearson/breast-cancer --out runs/first
+    mescal report runs/first
+    ```
 
     Exit codes: 0 certified, 1 finished without a certificate or failed, 2 wrong usage, 130 interrupted.
     """

@@ -61,9 +61,11 @@ def certify(
 
     **Examples:**
 
-        mescal certify runs/a
-        mescal certify runs/a --tol 0.001
-        mescal certify runs/a --cone critical --alone
+    ```text
+    mescal certify runs/a
+    mescal certify runs/a --tol 0.001
+    mescal certify runs/a --cone critical --alone
+    ```
     """
     stored = load_run(run)
     given = Task.from_config(stored.config)

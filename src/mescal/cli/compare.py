@@ -42,7 +42,7 @@ def compare(
     what: Annotated[
         list[str],
         typer.Argument(
-            metavar="RUN|PROBLEM...",
+            metavar="RUN|PROBLEM",
             help="Folders with stored runs; anything that is no folder is the name of a problem to be solved.",
             autocompletion=options.complete_problem,
             show_default=False,
@@ -97,9 +97,11 @@ def compare(
 
     **Examples:**
 
-        mescal compare neyman-pearson/breast-cancer --seeds 5
-        mescal compare saddles/circle saddles/sphere-axis --solver spider --solver natasha2 --tol 0.01 --tol 0.001
-        mescal compare runs/a runs/b
+    ```text
+    mescal compare neyman-pearson/breast-cancer --seeds 5
+    mescal compare saddles/circle saddles/sphere-axis --solver spider --solver natasha2 --tol 0.01 --tol 0.001
+    mescal compare runs/a runs/b
+    ```
     """
     folders = [Path(text) for text in what if Path(text).is_dir()]
     names = [text for text in what if not Path(text).is_dir()]

@@ -36,8 +36,10 @@ def datasets(
 
     **Examples:**
 
-        mescal datasets
-        mescal datasets spambase --fetch
+    ```text
+    mescal datasets
+    mescal datasets spambase --fetch
+    ```
     """
     found = [known.about(each) for each in known.names()] if name is None else [known.about(name)]
     loaded = {declaration.name: known.load(declaration.name) for declaration in found} if fetch else {}

@@ -41,10 +41,9 @@ def tell(error: InputError, as_json: bool = False):
         typer.echo(json.dumps({"error": {"found": error.found, "expected": error.expected, "advice": error.advice}}))
         return
     console = complaints()
-    found = error.found[:1].upper() + error.found[1:]
     # Words wrap under the indent on a terminal; elsewhere a sentence stays on its line, for grep.
     indent, whole = (0, 0, 0, 2), not console.is_terminal
-    console.print(Text(f"{found}.", "bold red"), soft_wrap=whole)
+    console.print(Text(f"{error.found}.", "bold red"), soft_wrap=whole)
     for label, sentence, style in (("Expected: ", error.expected, ""), ("What to do: ", error.advice, "bold")):
         text = Text.assemble(label, (f"{sentence}.", style))
         console.print(Text("  ").append(text) if whole else Padding(text, indent), soft_wrap=whole)

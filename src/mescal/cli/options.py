@@ -94,7 +94,7 @@ Jobs = Annotated[
 ]
 Runs = Annotated[
     list[Path],
-    typer.Argument(metavar="RUN...", help="Run folders, or folders that hold run folders.", show_default=False),
+    typer.Argument(metavar="RUN", help="Run folders, or folders that hold run folders.", show_default=False),
 ]
 
 

@@ -30,8 +30,10 @@ def problems(
 
     **Examples:**
 
-        mescal problems
-        mescal problems fairness/bank
+    ```text
+    mescal problems
+    mescal problems fairness/bank
+    ```
     """
     entries = [known.about(each) for each in known.names()] if name is None else [known.about(name)]
     if as_json:

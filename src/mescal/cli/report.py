@@ -30,9 +30,11 @@ def report(
 
     **Examples:**
 
-        mescal report runs/a
-        mescal report runs/compare --out compare.html --open
-        mescal report runs/reproduce --figures figures
+    ```text
+    mescal report runs/a
+    mescal report runs/compare --out compare.html --open
+    mescal report runs/reproduce --figures figures
+    ```
     """
     stored = some_ended(load_runs(runs))
     page = Path(os.path.commonpath([run.resolve() for run in runs])) / REPORT if len(runs) > 1 else runs[0] / REPORT

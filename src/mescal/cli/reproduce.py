@@ -60,9 +60,11 @@ def reproduce(
 
     **Examples:**
 
-        mescal reproduce --quick
-        mescal reproduce --jobs 8 --out runs/paper
-        mescal reproduce --problem fairness/bank --seeds 2 --tol 0.01
+    ```text
+    mescal reproduce --quick
+    mescal reproduce --jobs 8 --out runs/paper
+    mescal reproduce --problem fairness/bank --seeds 2 --tol 0.01
+    ```
     """
     tasks = paper.paper_tasks(
         problem or (paper.QUICK_PROBLEMS if quick else paper.PROBLEMS),

@@ -22,6 +22,8 @@ def resume(
 
     **Example:**
 
-        mescal resume runs/a
+    ```text
+    mescal resume runs/a
+    ```
     """
     carry_out(Task.from_config(load_run(run).config), run, force=False, as_json=as_json, quiet=quiet)

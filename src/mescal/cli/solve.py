@@ -80,10 +80,12 @@ def solve(
 
     **Examples:**
 
-        mescal solve neyman-pearson/breast-cancer
-        mescal solve neyman-pearson/spambase --solver natasha2 --tol 0.001 --seed 3 --out runs/a
-        mescal solve fairness/bank --set tau=0.8 --max-seconds 60
-        mescal solve --problem-file my_problem.py:make --out runs/mine
+    ```text
+    mescal solve neyman-pearson/breast-cancer
+    mescal solve neyman-pearson/spambase --solver natasha2 --tol 0.001 --seed 3 --out runs/a
+    mescal solve fairness/bank --set tau=0.8 --max-seconds 60
+    mescal solve --problem-file my_problem.py:make --out runs/mine
+    ```
     """
     given = task(
         **chosen_problem(problem, problem_file, assign),

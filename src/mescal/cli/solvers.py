@@ -32,8 +32,10 @@ def solvers(
 
     **Examples:**
 
-        mescal solvers
-        mescal solvers spider
+    ```text
+    mescal solvers
+    mescal solvers spider
+    ```
     """
     found = [known.get(each) for each in known.names()] if name is None else [known.get(name)]
     if as_json:

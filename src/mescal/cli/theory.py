@@ -34,8 +34,10 @@ def theory(
 
     **Examples:**
 
-        mescal theory
-        mescal theory neyman-pearson/breast-cancer --tol 0.01
+    ```text
+    mescal theory
+    mescal theory neyman-pearson/breast-cancer --tol 0.01
+    ```
     """
     if problem is None:
         _table(as_json)

@@ -1,0 +1,130 @@
+"""What is wrong is said in three parts on standard error, with exit code 2; where a disk fails, with 1."""
+
+import errno
+import json
+import os
+import shutil
+import tempfile
+
+import pytest
+
+
+def failing(number):
+    def call(*_, **__):
+        raise OSError(number, os.strerror(number))
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["solve", "no-such-problem"], "no problem named 'no-such-problem'"),
+        (["solve", "neyman-pearson/spambse"], "the nearest is 'neyman-pearson/spambase'"),
+        (["solve", "saddles/circle", "--solver", "spidre"], "did you mean 'spider'?"),
+        (["solve", "saddles/circle", "--set", "sigam=1"], "the nearest is 'sigma'"),
+        (["solve", "saddles/circle", "--set", "sigma"], "a name and a value"),
+        (["solve", "saddles/circle", "--set", "sigma=x"], "a number >= 0"),
+        (["solve", "saddles/circle", "--set", "sigma=1", "--set", "sigma=2"], "sets sigma twice"),
+        (["solve", "saddles/circle", "--option", "batch=many"], "mescal solvers spider"),
+        (["solve", "saddles/circle", "--option", "search=1"], "mescal solvers spider"),
+        (["solve", "saddles/circle", "--tol", "-1"], "a positive finite number"),
+        (["solve", "saddles/circle", "--seed", "-1"], "an integer from 0"),
+        (["solve", "saddles/circle", "--cone", "square"], "cone='square'"),
+        (["solve"], "no problem was named"),
+        (["solve", "saddles/circle", "--problem-file", "a.py:f"], "both saddles/circle and --problem-file"),
+        (["solve", "--problem-file", "a.py"], "a Python file and a function"),
+        (["solve", "--problem-file", "nowhere.py:f"], "could not be read"),
+        (["certify", "nowhere"], "is not a folder"),
+        (["resume", "."], "it has no config.json"),
+        (["report", "nowhere"], "could not be read"),
+        (["report", "."], "holds no runs"),
+        (["compare", "saddles/circel"], "the nearest is 'saddles/circle'"),
+        (["problems", "fairness/banc"], "the nearest is 'fairness/bank'"),
+        (["solvers", "natasha"], "did you mean 'natasha2'?"),
+        (["datasets", "spam"], "the nearest is 'spambase'"),
+    ],
+)
+def test_bad_usage_is_explained(mescal, arguments, said):
+    result = mescal(*arguments)
+    assert result.exit_code == 2 and result.stdout == ""
+    assert said in result.stderr and "Expected: " in result.stderr and "What to do: " in result.stderr
+
+
+@pytest.mark.parametrize("arguments", [["sovle"], ["solve", "saddles/circle", "--tol", "small"], ["solve", "--colour"]])
+def test_what_typer_refuses_has_the_same_code(mescal, arguments):
+    assert mescal(*arguments).exit_code == 2
+
+
+def test_errors_for_machines(mescal):
+    result = mescal("solve", "saddles/circel", "--json")
+    assert result.exit_code == 2 and result.stderr == ""
+    error = json.loads(result.stdout)["error"]
+    assert set(error) == {"found", "expected", "advice"} and "saddles/circle" in error["advice"]
+
+
+def test_out_that_exists_is_refused_unless_forced(mescal, tiny, stored_folder, tmp_path):
+    shutil.copytree(stored_folder, tmp_path / "r")
+    result = mescal("solve", *tiny, "--seed", "4", "--out", "r", "-q", "--exact-history")
+    assert result.exit_code == 2 and "its seed is 0, not 4" in result.stderr and "--force" in result.stderr
+    assert mescal("solve", *tiny, "--seed", "4", "--out", "r", "-q", "--force").exit_code == 0
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").touch()
+    assert mescal("solve", *tiny, "--out", "full", "-q").exit_code == 2
+    assert (
+        mescal("solve", *tiny, "--out", "full", "-q", "--force").exit_code == 0 and (tmp_path / "full" / "x").exists()
+    )
+
+
+@pytest.mark.parametrize("command", ["certify", "resume", "report", "compare"])
+def test_a_run_of_another_version_is_refused_by_name(mescal, stored_folder, tmp_path, command):
+    shutil.copytree(stored_folder, tmp_path / "old")
+    config = json.loads((tmp_path / "old" / "config.json").read_text(encoding="utf-8"))
+    (tmp_path / "old" / "config.json").write_text(json.dumps(config | {"schema": 99}), encoding="utf-8")
+    result = mescal(command, "old")
+    assert result.exit_code == 2 and "old is a run folder of version 99" in result.stderr
+
+
+def test_a_folder_that_cannot_be_read(mescal, tmp_path, monkeypatch):
+    (tmp_path / "r").mkdir()
+    monkeypatch.setattr("pathlib.Path.iterdir", failing(errno.EACCES))
+    result = mescal("report", "r")
+    assert result.exit_code == 2 and "r could not be read: permission denied" in result.stderr
+
+
+def test_a_full_disk_is_said_before_anything_is_computed(mescal, tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr("mescal.experiments.files.os.fsync", failing(errno.ENOSPC))
+    result = mescal("solve", *tiny, "--out", "r", "-q")
+    assert result.exit_code == 1 and "no space left" in result.stderr and "free some space" in result.stderr
+    assert list((tmp_path / "r").iterdir()) == []
+
+
+def test_a_disk_that_fills_during_a_run(mescal, tiny, tmp_path, monkeypatch):
+    """The config was written; the solution was not: exit code 1, and `resume` can carry on once there is space."""
+    flush, calls = os.fsync, []
+
+    def fsync(descriptor):
+        calls.append(descriptor)
+        if len(calls) > 2:  # the config and its folder
+            failing(errno.ENOSPC)()
+        flush(descriptor)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("mescal.experiments.files.os.fsync", fsync)
+        result = mescal("solve", *tiny, "--out", "r", "-q")
+    assert result.exit_code == 1 and "solution.npz could not be written: no space left" in result.stderr
+    assert [p.name for p in (tmp_path / "r").iterdir()] == ["config.json"]
+    assert mescal("resume", "r", "-q").exit_code == 0
+
+
+def test_no_permission_to_write(mescal, tiny, monkeypatch):
+    monkeypatch.setattr(tempfile, "mkstemp", failing(errno.EACCES))
+    result = mescal("solve", *tiny, "--out", "r", "-q")
+    assert result.exit_code == 1 and "permission denied" in result.stderr and "may write to" in result.stderr
+
+
+def test_a_report_about_runs_that_have_not_ended(mescal, stored_folder, tmp_path):
+    (tmp_path / "r").mkdir()
+    shutil.copy(stored_folder / "config.json", tmp_path / "r")
+    result = mescal("report", "r")
+    assert result.exit_code == 2 and "mescal resume r" in result.stderr
