@@ -14,18 +14,25 @@ if TYPE_CHECKING:
     from .run import Run
 
 RESET_ACCURACY = 0.2  # of the tolerance: standard error of a reset gradient on a stream
-LARGEST_RESET = 1 << 21  # thetas of a reset on a stream, at most
+LARGEST_RESET = 1 << 21  # thetas of a reset on a stream, at most ...
+LARGEST_FIRST = 1 << 16  # ... and in the first inner solve, whose start says little of the noise at its end
 SMALLEST_RESET = 1 << 10
 SEARCH_SHARE = 0.25  # of the work so far: what one curvature search may cost at most ...
 SEARCH_BASE = 20_000  # ... beside this, in total work
 SEARCH_STEPS = 80  # total work of a search of 40 steps per theta of its batch
 SMALLEST_SEARCH = 128
-READY = 0.95  # of the tolerance: a violation below it is worth a curvature search and a certificate
+READY = 0.95  # of the tolerance: a violation below it is worth a curvature search and a certificate ...
+READY_SAMPLED = 1 - 2 * RESET_ACCURACY  # ... and where it has a standard error itself
 
 
 def searches_always(outer: int) -> bool:
     """At outer iterations 0, 1, 3, 7, ... even an infeasible point is searched: it may be a saddle of the violation."""
     return (outer + 1) & outer == 0
+
+
+def ready(run: "Run") -> float:
+    """The violation that a candidate for a certificate may have, unscaled."""
+    return run.settings.tolerance.gradient * (READY_SAMPLED if run.program.population is None else READY)
 
 
 def gradient_tolerance(run: "Run") -> float:
@@ -48,7 +55,8 @@ def next_goal(run: "Run", oracle: Lagrangian) -> Goal:
         noise = float(seen.gradient_noise)
         level = max(float(seen.stationarity_noise), float(seen.constraint_noise))
         wanted = level / (RESET_ACCURACY * gradient) ** 2
-        large = int(np.clip(wanted, SMALLEST_RESET, LARGEST_RESET)) if np.isfinite(wanted) else SMALLEST_RESET
+        largest = LARGEST_FIRST if run.outer == 0 else LARGEST_RESET
+        large = int(np.clip(wanted, SMALLEST_RESET, largest)) if np.isfinite(wanted) else SMALLEST_RESET
     affordable = (SEARCH_SHARE * run.work.total + SEARCH_BASE) / SEARCH_STEPS * run.curvature_factor
     return Goal(
         gradient=gradient,
@@ -58,5 +66,6 @@ def next_goal(run: "Run", oracle: Lagrangian) -> Goal:
         large_batch=large,
         curvature_batch=int(min(max(affordable, SMALLEST_SEARCH), LARGEST_RESET)),
         gradient_noise=noise,
-        feasibility=np.inf if searches_always(run.outer) else READY * tolerance.gradient,
+        runaway=run.runaway,
+        feasibility=np.inf if searches_always(run.outer) else ready(run),
     )

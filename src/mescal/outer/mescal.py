@@ -7,7 +7,8 @@ run goes on, with a tighter inner tolerance or larger curvature batches accordin
 
 1. if the violation falls by less than half, the penalty grows fourfold;
 2. if inner solves keep ending where they began, their tolerance is halved: otherwise only lam would move;
-3. if the violation stops falling, its regularity |P_T(-J'c)| / |c| is measured, and a locally infeasible problem is said
+3. if an inner solve runs away from the constraints, it is repeated from its start with a tenfold penalty;
+4. if the violation stops falling, its regularity |P_T(-J'c)| / |c| is measured, and a locally infeasible problem is said
    to be one instead of running to the cap.
 """
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .inner import Solved
     from .run import Run
 
-INNER = {0: "stopped", 1: "verified", 2: "cap", 3: "not finite", 4: "stationary"}
+INNER = {0: "stopped", 1: "verified", 2: "cap", 3: "not finite", 4: "stationary", 5: "ran away"}
 
 
 def make_row(run: "Run", solved: "Solved", constraint: np.ndarray, penalty: float) -> Row:

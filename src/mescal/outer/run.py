@@ -9,13 +9,13 @@ import numpy as np
 from ..certificate import Certificate
 from ..oracle import Lagrangian, Tally, surrogate
 from ..problem import EqualityForm, Problem
-from ..solvers.base import BROKEN, EXHAUSTED, VERIFIED, Memory, Solver
+from ..solvers.base import BROKEN, EXHAUSTED, RUNAWAY, VERIFIED, Memory, Solver
 from ..theory.survey import survey
 from .clock import Clock
 from .dual import dual_step, summable_bound
-from .goals import READY
-from .history import History
-from .inner import solve
+from .goals import ready
+from .history import History, Row
+from .inner import Solved, solve
 from .promise import make_promise
 from .record import make_row
 from .result import Result, Seconds, WorkDone
@@ -27,6 +27,9 @@ from .verdict import is_infeasible, judge, learn_from_refusal
 
 SLOW = 0.5  # of the violation before: falling less than this, it asks for a larger penalty ...
 RISE = 4.0  # ... by this factor, instead of the schedule's
+FAR = 2.0  # natural sizes of the constraint: an inner solve that ends further from feasible ran away ...
+RECOVER = 10.0  # ... and is repeated with a penalty larger by this factor ...
+RETRIES = 12  # ... at most so often
 IDLE = 4  # inner solves in a row that end where they began before the inner tolerance is halved
 
 
@@ -94,6 +97,9 @@ class Run:
         if self.settings.scale and self.solver.guarantee is None:  # formulas have units, and constants those of f and c
             self.scales = choose_scales(float(seen.objective_size), np.asarray(seen.constraint_sizes, np.float64))
             self.memory = Memory.fresh(seen.smoothness * self.scales.objective, self.dtype)
+        sizes = np.linalg.norm(seen.constraint_sizes * self.scales.constraints)
+        self.runaway = FAR * float(np.linalg.norm(seen.constraint * self.scales.constraints) + sizes)
+        self.retries = 0
 
     # ---- the loop
 
@@ -125,6 +131,8 @@ class Run:
         moved = bool(jnp.any(outcome.z != self.z))
         if inner == BROKEN and not np.isfinite(float(outcome.value)):
             return Status.NOT_FINITE
+        if inner == RUNAWAY:
+            return self._recover(solved, penalty)
         self.z = outcome.z
         constraint = np.asarray(outcome.constraint, np.float64) / self.scales.constraints
         row = make_row(self, solved, constraint, penalty)
@@ -132,7 +140,7 @@ class Run:
             return solved.stop
         if inner == BROKEN:
             return Status.NOT_FINITE
-        feasible = np.linalg.norm(constraint) <= READY * settings.tolerance.gradient
+        feasible = np.linalg.norm(constraint) <= ready(self)
         tilde = self.scales.multipliers(np.asarray(outcome.multipliers, np.float64))
         if inner == VERIFIED and feasible:
             if judge(self, tilde, penalty).passes(settings.tolerance):
@@ -154,11 +162,24 @@ class Run:
         self.penalty, self.last_violation = penalty * (max(RISE, settings.growth) if rises else settings.growth), size
         scaled = dual_step(self.scales.scaled_multipliers(self.multipliers), violation, penalty, self._dual_bound(k))
         self.multipliers = self.scales.multipliers(scaled)
-        if self.clock.seconds > settings.max_seconds:
+        return self._over_budget(row)
+
+    def _recover(self, solved: Solved, penalty: float) -> Status | None:
+        """Back to where an inner solve began that ran away from the constraints, with a larger penalty."""
+        constraint = np.asarray(solved.outcome.constraint, np.float64) / self.scales.constraints
+        row = make_row(self, solved, constraint, penalty)
+        self.penalty, self.retries = penalty * RECOVER, self.retries + 1
+        if self.retries == RETRIES:
+            self.runaway = np.inf
+        return self._over_budget(row)
+
+    def _over_budget(self, row: Row) -> Status | None:
+        """Whether time, work or the user ends the run here."""
+        if self.clock.seconds > self.settings.max_seconds:
             return Status.TIME_LIMIT
-        if self.work.total > settings.max_work:
+        if self.work.total > self.settings.max_work:
             return Status.WORK_LIMIT
-        return Status.STOPPED if settings.callback is not None and settings.callback(row) else None
+        return Status.STOPPED if self.settings.callback is not None and self.settings.callback(row) else None
 
     def _dual_bound(self, k: int) -> float:
         """gamma_k in the solver's units."""

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from ..oracle import Lagrangian, Tally, Work
 from ..theory.constants import SubproblemConstants
 
-RUNNING, VERIFIED, EXHAUSTED, BROKEN, STATIONARY = range(5)  # why an inner solve stands where it stands
+RUNNING, VERIFIED, EXHAUSTED, BROKEN, STATIONARY, RUNAWAY = range(6)  # why an inner solve stands where it stands
 
 
 class Memory(eqx.Module):
@@ -52,7 +52,7 @@ class Goal(NamedTuple):
 
     `population` is the number of thetas in a full pass (None on a stream). A stationary point whose constraint, in the
     problem's units, exceeds `feasibility` is no candidate for a certificate, and is handed back as STATIONARY without a
-    curvature search. `constants` are those of the subproblem where they are known: a theory mode needs them, practical
+    curvature search; one that exceeds `runaway`, in the solver's units, ends the solve as RUNAWAY. `constants` are those of the subproblem where they are known: a theory mode needs them, practical
     modes estimate what they need.
     """
 
@@ -64,6 +64,7 @@ class Goal(NamedTuple):
     curvature_batch: int
     gradient_noise: float = 0.0
     feasibility: float = float("inf")
+    runaway: float = float("inf")
     constants: SubproblemConstants | None = None
     dual_batch: int = 2
 

@@ -6,7 +6,8 @@ An epoch starts with a reset: the exact gradient of a finite population, or one 
    and shrink the trust radius (spec 5.4: without this test the same code ends far out in a flat region);
 2. stop: if |P_T(-g)| <= 0.9 eps, search for negative curvature; none: verified; some: move along it. Without a search,
    as stationary only, where the outer loop said that a point this infeasible is no candidate;
-3. otherwise run the solver's recursion, until its period ends, its running estimate falls below 0.8 eps, or it has gone
+3. run away: if the constraint exceeds what the outer loop allows, give up: L may have no minimum at this penalty;
+4. otherwise run the solver's recursion, until its period ends, its running estimate falls below 0.8 eps, or it has gone
    as far from the reset as a descent test can answer for.
 """
 
@@ -23,6 +24,7 @@ from ..oracle import Lagrangian, Tally, Work
 from .base import (
     BROKEN,
     EXHAUSTED,
+    RUNAWAY,
     RUNNING,
     STATIONARY,
     VERIFIED,
@@ -59,6 +61,7 @@ class Target(eqx.Module):
     gradient_noise: jax.Array  # per theta; 0 where resets are exact
     curvature_batch: jax.Array
     feasibility: jax.Array  # of a point that is worth a curvature search, in the problem's units
+    runaway: jax.Array  # a constraint of this size ends the solve
 
 
 class Reset(eqx.Module):
@@ -119,6 +122,7 @@ class EpochSolver(Solver):
             jnp.asarray(goal.gradient_noise, dtype),
             jnp.int32(goal.curvature_batch),
             jnp.asarray(goal.feasibility, dtype),
+            jnp.asarray(goal.runaway, dtype),
         )
 
     def _period(self, goal: Goal) -> int:
@@ -181,6 +185,7 @@ class EpochSolver(Solver):
         status = jnp.where((status == RUNNING) & (steps >= target.steps), EXHAUSTED, status)
         failures = jnp.where(worse, state.failures + 1, 0)
         status = jnp.where((status == RUNNING) & (failures >= FAILURES), EXHAUSTED, status)
+        status = jnp.where(~first & (jnp.linalg.norm(reset.constraint) > target.runaway), RUNAWAY, status)
         status = jnp.where(broken & (first | (failures >= BROKEN_RESETS)), BROKEN, status)
         done = status != RUNNING
         progress = Progress(
