@@ -52,8 +52,8 @@ class Goal(NamedTuple):
 
     `population` is the number of thetas in a full pass (None on a stream). A stationary point whose constraint, in the
     problem's units, exceeds `feasibility` is no candidate for a certificate, and is handed back as STATIONARY without a
-    curvature search; one that exceeds `runaway`, in the solver's units, ends the solve as RUNAWAY. `constants` are those of the subproblem where they are known: a theory mode needs them, practical
-    modes estimate what they need.
+    curvature search; one that exceeds `runaway`, in the solver's units, ends the solve as RUNAWAY. `constants` are those of
+    the subproblem where they are known: a theory mode needs them, practical modes estimate what they need.
     """
 
     gradient: float
