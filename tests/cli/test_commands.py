@@ -71,6 +71,13 @@ def test_theory(mescal):
     )
 
 
+def test_theory_of_a_problem(mescal):
+    arguments = ["theory", "saddles/circle", "--set", "sigma=0", "--tol", "0.1"]
+    text, content = mescal(*arguments), json.loads(mescal(*arguments, "--json").stdout)
+    assert text.exit_code == 0 and "eps_g = 0.1" in text.stdout and f"K* = {content['iterations']}" in text.stdout
+    assert {entry["solver"] for entry in content["solvers"]} == {"spider", "sg-hv-nc", "natasha2"}
+
+
 def test_compare_sweeps_and_then_reads_what_it_stored(mescal):
     sweep = ["saddles/circle", "--set", "sigma=0", "--tol", "0.05", "--solver", "spider", "--seeds", "2", "--jobs", "1"]
     first = mescal("compare", *sweep, "--out", "store")

@@ -1,7 +1,7 @@
 """`mescal theory`: the paper's Table 1 and, for a problem and a tolerance, what the theorems say about it."""
 
 import json
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -10,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from .. import problems, theory as theorems
-from ..errors import InputError
+from ..experiments.compilation import keep_compilations
 from ..experiments.result_file import plain
 from . import options
-from .screen import results
+from .screen import complaints, results
 
 
 def theory(
@@ -79,15 +79,11 @@ def _rate(rate: Any) -> str | None:
 
 
 def _predict(name: str, tol: float, assign: list[str] | None, as_json: bool):
-    predict = getattr(theorems, "predict", None)
-    if predict is None:
-        raise InputError("this version predicts nothing for a problem", "a version that does", "leave the problem out")
     named = problems.get(name, **problems.parse(name, options.assignments(assign, "--set")))
-    prediction = predict(named.problem, named.x0, tol)
+    keep_compilations()
+    with complaints().status("Estimating the constants that the theorems are about", spinner="dots"):
+        prediction = theorems.predict(named.problem, named.x0, tol)
     if as_json:
-        content = (
-            asdict(prediction) if is_dataclass(prediction) and not isinstance(prediction, type) else str(prediction)
-        )
-        typer.echo(json.dumps(plain(content), indent=1, default=str))
+        typer.echo(json.dumps(plain(asdict(prediction)), indent=1))
     else:
         results().print(Text(str(prediction)), soft_wrap=True)
