@@ -6,11 +6,13 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from mescal import InputError
 from mescal.report import write_figures
 from mescal.report.arrange import arrange
 from mescal.report.figures import draw
+from mescal.report.look import LOOKS
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -58,6 +60,10 @@ def test_files(sweep, make_run, tmp_path):
     names = ["toy.png", "toy.svg", *(f"other-tol-{t}.{e}" for t in ("0.1", "0.2") for e in ("png", "svg"))]
     assert [path.name for path in paths] == names
     assert paths[0].read_bytes().startswith(b"\x89PNG") and paths[0].stat().st_size < 100_000
+    pixels = np.asarray(Image.open(paths[0]).convert("RGB")).reshape(-1, 3).astype(int)
+    for look in LOOKS[:3]:
+        colour = [int(look.colour[i : i + 2], 16) for i in (1, 3, 5)]
+        assert np.abs(pixels - colour).max(axis=1).min() <= 6, f"the palette lost {look.colour}"
     root = ET.parse(paths[1]).getroot()
     assert paths[1].stat().st_size < 250_000
     said = " ".join("".join(text.itertext()) for text in root.iter(f"{SVG}text"))

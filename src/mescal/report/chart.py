@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from .curves import columns
+from .curves import Curve, columns
 from .look import LOOKS
 from .markup import script_json, tag, text
 from .numbers import number, tick, work_tick
@@ -70,9 +70,12 @@ def _corners(y: float) -> list[tuple[float, float]]:
 
 
 def _crowd(panel: Panel, x: float, baseline: float) -> int:
-    """How many recorded points a label would cover."""
-    points = [(x_of(panel, c.work), y_of(panel, c.values)) for one in panel.drawn for c in one.seeds]
-    inside = ((np.abs(px - x + LABEL / 2) < LABEL / 2 + 6) & (np.abs(py - baseline + 4) < 10) for px, py in points)
+    """How many recorded points, and columns of drawn lines, a label would cover."""
+    curves = [curve for one in panel.drawn for curve in one.seeds]
+    grid = np.geomspace(panel.work.low, panel.work.high, 100)
+    curves += [Curve(grid, Curve(one.band.work, one.band.median).at(grid)).finite() for one in panel.drawn if one.moves]
+    points = [(x_of(panel, curve.work), y_of(panel, curve.values)) for curve in curves]
+    inside = ((np.abs(px - x + LABEL / 2) < LABEL / 2 + 6) & (np.abs(py - baseline + 4) < 13) for px, py in points)
     return sum(int(hits.sum()) for hits in inside)
 
 

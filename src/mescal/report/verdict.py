@@ -16,9 +16,11 @@ def verdict(groups: Sequence[Group]) -> str:
     good = all(view.certified for view in views)
     heading = headline(groups)
     said = tag("p", f'<span aria-hidden="true">{"✓" if good else "✗"}</span> {text(heading)}', class_="headline")
-    blame = [_not_certified(group, series) for group in groups for series in group.series]
-    items = [item for found in blame for item in found]
-    listed = tag("ul", "".join(tag("li", item) for item in items)) if items else ""
+    if len(views) == 1:
+        listed = "" if good else f"<p>{_story(groups[0], views)}</p>"
+    else:
+        items = [item for group in groups for series in group.series for item in _not_certified(group, series)]
+        listed = tag("ul", "".join(tag("li", item) for item in items)) if items else ""
     return tag(
         "section",
         said + f"<p>{_explanation(groups)}</p>" + listed + warnings(groups),
@@ -35,7 +37,7 @@ def headline(groups: Sequence[Group]) -> str:
         (view,), (group,) = views, groups
         if view.certified:
             return f"Certified to the tolerance {group.tolerance_text}."
-        return "Not certified." if view.ended else "Not finished."
+        return f"Not {'certified' if view.ended else 'finished'}. {_reason(view)[0]}"
     if done == len(views):
         return f"All {done} runs are certified."
     return f"{done} of {len(views)} runs are certified." if done else f"None of the {len(views)} runs is certified."
@@ -45,7 +47,8 @@ def _explanation(groups: Sequence[Group]) -> str:
     certified = [view for group in groups for view in group.views if view.certified]
     if not certified:
         return "Nothing is claimed about a point without a certificate."
-    what = "The point is" if len(certified) == 1 else "Each of their points is"
+    every = len(certified) == sum(len(group.views) for group in groups)
+    what = "The certified points are" if not every else "The point is" if len(certified) == 1 else "Each point is"
     tolerances = " or ".join(dict.fromkeys(group.tolerance_text for group in groups))
     return (
         f"{what} stationary, feasible and without negative curvature to the tolerance {tolerances}, "
@@ -60,19 +63,24 @@ def _not_certified(group: Group, series: Series) -> list[str]:
         if not view.certified:
             reasons.setdefault(_reason(view), []).append(view)
     items = []
-    for (sentence, advice), views in reasons.items():
+    for (sentence, _), views in reasons.items():
         seeds = ", ".join(str(view.seed) for view in views)
         who = f"{group.label} at {group.tolerance_text}, {series.label}, seed{'s' if len(views) > 1 else ''} {seeds}"
-        failing = _failing(group, views[0]) if len(views) == 1 else ""
-        items.append(f"<b>{text(who)}:</b> {text(sentence)} {text(failing)} <em>What to do:</em> {text(advice)}")
+        items.append(f"<b>{text(who)}:</b> {text(sentence)} {_story(group, views)}")
     return items
+
+
+def _story(group: Group, views: Sequence[View]) -> str:
+    """Which measures are missed, if the run is one, and what to do."""
+    failing = _failing(group, views[0]) if len(views) == 1 else ""
+    return f"{text(failing)} <em>What to do:</em> {text(_reason(views[0])[1])}"
 
 
 def _reason(view: View) -> tuple[str, str]:
     if not view.ended:
         return (
             "It has no result: it is still running, or was stopped.",
-            f"Wait for it, or `mescal resume {view.place}`.",
+            f"Wait for it, or carry it on: mescal resume {view.place}",
         )
     if view.status is not None:
         return view.status.sentence, view.status.advice

@@ -114,7 +114,7 @@
       const { width, bottom } = this.data.box, scale = drawing.width / width;
       const left = drawing.left - frame.left + x * scale - this.tip.offsetWidth / 2;
       this.tip.style.left = Math.max(2, Math.min(left, frame.width - this.tip.offsetWidth - 4)) + "px";
-      this.tip.style.top = drawing.top - frame.top + (bottom + 6) * scale + "px";
+      this.tip.style.top = drawing.top - frame.top + (bottom + 20) * scale + "px";
     }
 
     hide() {
