@@ -74,7 +74,7 @@ def test_same_seed_same_estimates_other_seed_others(estimated):
     assert theory.estimate(PROBLEM, X0, radius=RADIUS, seed=1) != estimated
 
 
-@pytest.mark.parametrize(("s", "r", "t"), [(8.0, 1.0, 0.25), (0.5, 4.0, 2.0)])
+@pytest.mark.parametrize(("s", "r", "t"), [(0.5, 4.0, 2.0)])
 def test_estimates_have_the_units_they_say(estimated, s, r, t):
     """The same problem in other units (powers of two, so that rounding agrees) has the constants of those units."""
     other = theory.estimate(wave(s, r, t), X0 * r, radius=RADIUS * r)

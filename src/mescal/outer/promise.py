@@ -9,7 +9,8 @@ hold in expectation (`theory.boosting`).
 1. The constants of subproblem k are those of Lemmas 3.2-3.5 at the multiplier that it has, |lam_k| <= Lambda.
 2. Its gap is 2 kappa_f + |lam_k|^2/al_k + al_k kappa_c^2, which always holds; on finite populations L(z_{k-1}) is known,
    and the bound that follows from it is used where it is smaller.
-3. gamma_k = al_0 (kappa_c + sigma_c) log^2 2/((k+1) log^2(k+2)): Lambda, and with it K*, are known before the run.
+3. The dual sample also tells how stationary the point is: it has at least (s_g/eps_g)^2 thetas.
+4. gamma_k = al_0 (kappa_c + sigma_c) log^2 2/((k+1) log^2(k+2)): Lambda, and with it K*, are known before the run.
 """
 
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from ..solvers.base import Goal
 from ..solvers.theory_mode import LARGEST, TheorySolver
 from ..theory import boosting, gap, outer
 from ..theory.boosting import Boost
+from ..theory.checks import count
 from ..theory.constants import ProblemConstants, SubproblemConstants, subproblem_constants
 from ..theory.estimates import measure_constants
 from ..theory.outer import Schedule
@@ -88,7 +90,7 @@ class Promise:
             large_batch=0,
             curvature_batch=0,
             constants=constants,
-            dual_batch=self.dual_batch,
+            dual_batch=min(LARGEST, max(self.dual_batch, count((constants.gradient_noise / gradient) ** 2))),
         )
         return Request(goal, constants, boost)
 

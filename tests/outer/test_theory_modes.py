@@ -1,0 +1,138 @@
+"""Theory modes in `minimize`: the schedule of the theorems, filled histories, estimated constants, and what is refused."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+import mescal
+from mescal import E, Status, theory
+from mescal.errors import InputError, InputTypeError
+from mescal.solvers.natasha2_theory import Natasha2Theory
+from mescal.solvers.sg_hv_nc_theory import SgHvNcTheory
+from mescal.solvers.spider_theory import SpiderTheory
+
+SOLVERS = {s.name: s for s in (SpiderTheory(sharp=True), SgHvNcTheory(sharp=True), Natasha2Theory(sharp=True))}
+
+
+@pytest.fixture(scope="module")
+def solved(known):
+    """Penalties 1/2, 2, 8, ...: K* + 1 of them are promised to be enough."""
+    return {name: known.minimize(solver, penalty=0.5, seed=2) for name, solver in SOLVERS.items()}
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+class TestEveryMode:
+    def test_certified_with_the_constants_that_were_given(self, solved, name):
+        result = solved[name]
+        assert result.converged and result.solver == name and result.warnings == ()
+        assert abs(abs(result.x[0]) - math.pi / 1.85) < 0.3 and "CERTIFIED" in str(result)
+
+    def test_the_schedule_is_that_of_the_theory(self, known, solved, name):
+        history = solved[name].history
+        assert np.allclose(history.column("penalty"), 0.5 * 4.0 ** np.arange(len(history)))
+        forecast = theory.predict(known.constants, tol=known.tol, penalty=0.5, growth=4.0)
+        assert len(history) <= forecast.iterations + 1
+        assert max(np.linalg.norm(row.multipliers) for row in history) <= forecast.schedule.multiplier_bound
+
+    def test_every_row_is_filled(self, known, solved, name):
+        """Exact on this population; only the curvature may be unknown, where no search was due."""
+        result = solved[name]
+        for row in result.history:
+            numbers = dataclasses.asdict(row)
+            assert all(np.isfinite(v) for k, v in numbers.items() if isinstance(v, (int, float)) and k != "curvature")
+            assert row.inner == "verified" and row.inner_steps > 0 and row.step > 0 and row.large_batch == 2
+        first, last = result.history[0], result.history[-1]
+        assert first.value_start == pytest.approx(known.value(known.start, 0.0, 0.5), rel=1e-5)
+        multiplier = last.multipliers[0]
+        assert last.value_end == pytest.approx(known.value(result.x, multiplier, last.penalty), rel=1e-4)
+        assert last.stationarity == pytest.approx(known.gradient(result.x, multiplier, last.penalty), abs=1e-5)
+        assert last.objective == pytest.approx(result.objective, abs=1e-6)
+        assert last.feasibility == pytest.approx(float(np.abs(result.certificate.constraints["c"])), abs=1e-6)
+
+    def test_no_inner_solve_goes_up(self, solved, name):
+        """Where a start is stationary already, the iterates are those of a method that never tests descent: 1e-3 of room."""
+        for row in solved[name].history:
+            assert row.value_end <= row.value_start + 1e-3
+
+    def test_same_seed_same_bits_other_seed_other_path(self, known, solved, name):
+        again = known.minimize(SOLVERS[name], penalty=0.5, seed=2)
+        other = known.minimize(SOLVERS[name], penalty=0.5, seed=3)
+        assert np.array_equal(again.x, solved[name].x) and again.work.total == solved[name].work.total
+        assert not np.array_equal(other.x, again.x)
+
+    def test_budgets_stop_it(self, known, name):
+        work = known.minimize(SOLVERS[name], max_work=2000, tol=mescal.Tolerance(0.03, 0.1))
+        assert work.status in (Status.WORK_LIMIT, Status.CERTIFIED) and len(work.history) == 1
+        assert np.isfinite(work.history[0].value_end)
+        time = known.minimize(SOLVERS[name], max_seconds=1e-3, tol=mescal.Tolerance(0.03, 0.1))
+        assert time.status in (Status.TIME_LIMIT, Status.CERTIFIED) and np.isfinite(time.x).all()
+
+
+def test_a_run_ends_with_its_last_promised_subproblem(known):
+    """c = b v + 0.3 is infeasible within |v| <= 1 once b is 0.2: constants that deny it, and K* + 1 subproblems."""
+    signs = np.array([1.0, -1.0], np.float32)
+    problem = mescal.Problem(
+        E(lambda x, s: 0.1 * (1 + 0.2 * s) * x[0] ** 2, over=signs),
+        {"c": E(lambda x, s: 0.2 * x[1] + 0.3 + 0.0 * s, over=signs) == 0},
+        mescal.sets.Box(-np.ones(2), np.ones(2)),
+    )
+    constants = dataclasses.replace(known.constants, constraint_noise=0.0, objective_gradient_noise=0.05)
+    given = {"tol": mescal.Tolerance(0.05, 0.3), "penalty": 1.0, "growth": 4.0, "constants": constants}
+    result = mescal.minimize(problem, np.zeros(2, np.float32), solver=SOLVERS["spider-theory"], **given)
+    promised = theory.predict(constants, tol=given["tol"], penalty=1.0, growth=4.0).iterations
+    assert result.status is Status.OUTER_LIMIT and not result.converged
+    assert len(result.history) == promised + 1
+
+
+def test_constants_are_estimated_where_none_are_given(known):
+    result = known.minimize(SOLVERS["spider-theory"], constants=None, seed=1)
+    assert result.converged
+    assert len(result.warnings) == 1 and "estimated from samples" in result.warnings[0]
+    assert result.warnings[0] in str(result)
+    given = known.minimize(SOLVERS["spider-theory"], seed=1)
+    assert result.work.total > given.work.total
+
+
+def test_on_a_stream_rows_hold_estimates(known):
+    """One subproblem, looked at through 2 thetas of c (0.05 each) and f (0.025 each): five standard errors, 1 in 10^6."""
+    result = known.minimize(
+        SOLVERS["sg-hv-nc-theory"], known.stream, tol=mescal.Tolerance(0.1, 0.3), max_outer=1, seed=0
+    )
+    row = result.history[0]
+    x = np.asarray(result.x, np.float64)
+    assert row.inner == "verified" and row.value_start == 0
+    assert row.feasibility == pytest.approx(abs(0.4 * x[1]), abs=5 * 0.05 / math.sqrt(2))
+    assert row.objective == pytest.approx(known.value(x, 0.0, 0.0), abs=5 * 0.025)
+    change = known.value(x, 0.0, 1.0) - known.value(known.start, 0.0, 1.0)
+    assert row.value_end == pytest.approx(change, abs=5 * 0.03)
+
+
+def test_numbers_that_no_device_can_count_are_refused(known):
+    with pytest.raises(InputError, match=r"ask for .* steps"):
+        known.minimize("spider-theory", tol=1e-4)
+
+
+class TestRefusals:
+    def test_practical_modes_take_no_promise(self, known):
+        for given in ({}, {"constants": None, "success": 0.9}, {"constants": None, "option": "I"}):
+            with pytest.raises(InputError, match="theory mode"):
+                known.minimize("spider", **given)
+
+    def test_constants_of_another_problem(self, known):
+        with pytest.raises(InputError, match="3 variables"):
+            known.minimize("spider-theory", constants=dataclasses.replace(known.constants, dimension=3))
+        with pytest.raises(InputError, match="2 scalar constraints"):
+            known.minimize("spider-theory", constants=dataclasses.replace(known.constants, constraint_count=2))
+        with pytest.raises(InputTypeError, match="ProblemConstants"):
+            known.minimize("spider-theory", constants={"dimension": 2})
+
+    @pytest.mark.parametrize("given", [{"success": 1.0}, {"success": -0.1}, {"success": "high"}, {"option": "III"}])
+    def test_values_out_of_range(self, known, given):
+        with pytest.raises(InputError):
+            known.minimize("spider-theory", **given)
+
+    def test_one_promise_at_a_time(self, known):
+        with pytest.raises(InputError, match="leave one of them out"):
+            known.minimize("spider-theory", success=0.9, option="I")
