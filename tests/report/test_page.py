@@ -250,6 +250,21 @@ def test_histories_of_one_row_are_points(make_run):
     assert 'class="line"' in render([make_run(rows=2)])
 
 
+def test_long_histories_are_thinned_and_said_to_be(make_run):
+    page = render([make_run(rows=4096, seed=i) for i in range(3)])
+    assert len(page) < 500_000
+    assert "at some outer iterations of each seed" in page
+    assert "at each outer iteration." in render([make_run()])
+
+
+def test_multipliers_that_vanish_have_an_axis(make_run):
+    for value in (0.0, 3e-9):
+        page = render([make_run(history={"multiplier:rate": np.full(8, value)})])
+        axis = page.split("Multipliers against total work")[1].split("</svg>")[0]
+        labels = re.findall(r'<text class="y"[^>]*>([^<]*)<', axis)
+        assert labels[0] == "0" and len(set(labels)) == len(labels) >= 3
+
+
 def test_real_runs(real_runs, tmp_path):
     path = write_report(real_runs, tmp_path / "report.html")
     reader = Reader(path.read_text(encoding="utf-8"))

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from .curves import Curve, columns
+from .curves import MARKERS, Curve, columns
 from .look import LOOKS
 from .markup import script_json, tag, text
 from .numbers import number, tick, work_tick
@@ -13,7 +13,6 @@ from .panels import Drawn, Panel
 WIDTH, HEIGHT = 380, 250
 LEFT, RIGHT, TOP, BOTTOM = 50, 368, 10, 210
 LABEL = 96  # the width of the tolerance's label
-MARKERS = 60  # of one seed in a panel at most
 
 
 def chart(panel: Panel) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+MARKERS = 60  # markers of one seed in a panel; of longer runs some are left out
 LARGEST = 600  # points of a drawn curve: more than the columns of pixels of a panel
 
 

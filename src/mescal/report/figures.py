@@ -17,10 +17,10 @@ from ..errors import InputError
 from ..experiments.files import write_whole
 from ..experiments.store import StoredRun
 from .arrange import Group, arrange
-from .curves import columns
+from .curves import MARKERS, columns
 from .look import LOOKS
 from .numbers import tick, work_tick
-from .panels import FINE, Panel, panels, seeds, source
+from .panels import FINE, Panel, markers, panels, seeds, source
 from .view import MEASURES
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 WIDTH, ROW, HEAD, FOOT = 9.0, 2.1, 0.42, 0.74  # inches
 DPI = 160
-MARKERS = 80  # of one seed in a panel at most
 FONT: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.size": 8.5,
@@ -108,7 +107,7 @@ def caption(groups: Sequence[Group]) -> str:
     edge = any(panel.clipped for group in groups for panel in panels(group))
     sentences = [
         "Total work: gradients + 2 Hessian-vector products, per sample.",
-        f"A marker at each outer iteration{' of each seed' if several else ''} ({seeds(groups)}, {source(groups)}).",
+        f"{markers(groups)} ({seeds(groups)}, {source(groups)}).",
         "Line: median; band: smallest to largest." if several else "",
         f"Dashed: tolerance {groups[0].tolerance_text}.",
         f"The eigenvalue's axis is linear up to 1/{FINE:g} of the tolerance, logarithmic outside.",

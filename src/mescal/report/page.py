@@ -19,7 +19,7 @@ from .details import facts, settings, size
 from .gauges import gauges
 from .look import LOOKS
 from .markup import tag, text
-from .panels import MEASURES, panels, seeds, source
+from .panels import MEASURES, markers, panels, seeds, source
 from .tables import comparison, constraints, dot, every_run
 from .verdict import headline, verdict
 
@@ -136,7 +136,7 @@ def _how_to_read(group: Group, clipped: bool) -> str:
         "a run that has ended keeps its last value."
         if several
         else "",
-        "Markers are outer iterations" + (" of each seed." if several else "."),
+        f"{markers([group])}.",
         "Shaded is what passes the tolerance. The eigenvalue's axis is linear near zero and logarithmic outside.",
         "Values below an axis are drawn at its lower end." if clipped else "",
         "Total work counts gradients and twice the Hessian-vector products, per sample.",

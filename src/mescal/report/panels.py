@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .arrange import Group, Series
-from .curves import Band, Curve, band
+from .curves import MARKERS, Band, Curve, band
 from .scales import DECADES, Scale, linear_scale, log_scale, signed_scale
 from .view import MEASURES
 
@@ -92,6 +92,8 @@ def _scale(measure: str, values: np.ndarray, limit: float | None) -> Scale:
         return log_scale(values, [limit, 3 * limit], floor=limit * 10.0**-DECADES)
     if measure == "objective" and values.size and values.min() > 0 and values.max() > STEEP * values.min():
         return log_scale(values)
+    if measure == "multipliers":
+        return linear_scale([0.0, float(values.max(initial=0.0)) or 1.0])  # a norm: from zero upwards
     return linear_scale(values)
 
 
@@ -104,6 +106,15 @@ def source(groups: Sequence[Group]) -> str:
     if exact == 0:
         return "the solver's own estimates"
     return f"measured by the judge for {exact} of {len(views)} runs, the solver's own estimates for the others"
+
+
+def markers(groups: Sequence[Group]) -> str:
+    """In words, what markers are."""
+    views = [view for group in groups for view in group.ended]
+    several = any(len(series.ended) > 1 for group in groups for series in group.series)
+    longest = max((view.curve("stationarity").work.size for view in views), default=0)
+    where = "some outer iterations" if longest > MARKERS else "each outer iteration"
+    return f"A marker stands at {where}{' of each seed' if several else ''}"
 
 
 def seeds(groups: Sequence[Group]) -> str:

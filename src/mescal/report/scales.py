@@ -116,4 +116,4 @@ def _even(low: float, high: float, most: int) -> list[float]:
     raw = (high - low) / most
     power = 10 ** math.floor(math.log10(raw)) if raw > 0 else 1.0
     step = next(s * power for s in (1, 2, 5, 10) if s * power >= raw)
-    return [round(k * step, 12) for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
+    return [float(f"{k * step:.12g}") for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
