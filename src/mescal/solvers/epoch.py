@@ -3,7 +3,8 @@
 An epoch starts with a reset: the exact gradient of a finite population, or one from a large batch. Then
 
 1. descent: if the value at the reset is above that of the reset before, go back there, raise the smoothness fourfold
-   and shrink the trust radius (spec 5.4: without this test the same code ends far out in a flat region);
+   and shrink the trust radius (spec 5.4: without this test the same code ends far out in a flat region). On a stream the
+   gradient may have been noise, so it is estimated again, from more samples for every failure in a row;
 2. stop: if |P_T(-g)| <= 0.9 eps, search for negative curvature; none: verified; some: move along it. Without a search,
    as stationary only, where the outer loop said that a point this infeasible is no candidate;
 3. run away: if the constraint exceeds what the outer loop allows, give up: L may have no minimum at this penalty;
@@ -142,7 +143,7 @@ class EpochSolver(Solver):
         """One epoch."""
         progress, memory = state.progress, state.memory
         key_reset, key_search, key_escape, key_inner, key_next = jax.random.split(progress.key, 5)
-        candidate, noise, spent = take_reset(oracle, progress.z, state.reset, target, key_reset)
+        candidate, noise, spent = take_reset(oracle, progress.z, state.reset, target, key_reset, state.failures)
         broken = ~jnp.isfinite(candidate.value) | ~jnp.all(jnp.isfinite(candidate.gradient))
         first = jnp.isinf(state.reset.value)
         worse = ~first & (broken | (candidate.value > state.reset.value + noise))
@@ -151,6 +152,8 @@ class EpochSolver(Solver):
         floor = jnp.where(worse, smoothness, FLOOR_DECAY * memory.floor)
         trust = jnp.where(worse, memory.trust / BACKTRACK, jnp.minimum(1, memory.trust * REGAIN))
         memory = Memory(smoothness, floor, trust)
+        again = worse & (oracle.population is None)  # the gradient of the reset may have been noise
+        returned = ~first & jnp.all(progress.z == state.reset.z)
         stop = ~worse & (reset.stationarity <= VERIFY * target.gradient)
         feasible = jnp.linalg.norm(reset.constraint / oracle.form.constraint_scale) <= target.feasibility
         work = progress.work + spent
@@ -180,10 +183,10 @@ class EpochSolver(Solver):
         def resting(_):
             return Inner(z, memory.smoothness, jnp.int32(1), Work.zero())
 
-        inner = jax.lax.cond(stop, resting, recursing, None)
+        inner = jax.lax.cond(stop | again, resting, recursing, None)
         steps = progress.steps + inner.steps
         status = jnp.where((status == RUNNING) & (steps >= target.steps), EXHAUSTED, status)
-        failures = jnp.where(worse, state.failures + 1, 0)
+        failures = jnp.where(worse, state.failures + 1, jnp.where(returned, state.failures, 0))
         status = jnp.where((status == RUNNING) & (failures >= FAILURES), EXHAUSTED, status)
         status = jnp.where(~first & (jnp.linalg.norm(reset.constraint) > target.runaway), RUNAWAY, status)
         status = jnp.where(broken & (first | (failures >= BROKEN_RESETS)), BROKEN, status)
@@ -226,10 +229,12 @@ class EpochSolver(Solver):
 
 
 def take_reset(
-    oracle: Lagrangian, z: jax.Array, before: Reset, target: Target, key: jax.Array
+    oracle: Lagrangian, z: jax.Array, before: Reset, target: Target, key: jax.Array, failures: jax.Array
 ) -> tuple[Reset, jax.Array, Work]:
     """A reset at z, exact or from a large batch, and the noise of its value against the last reset's."""
-    return exact_reset(oracle, z) if oracle.population is not None else sampled_reset(oracle, z, before, target, key)
+    if oracle.population is not None:
+        return exact_reset(oracle, z)
+    return sampled_reset(oracle, z, before, target, key, failures)
 
 
 def exact_reset(oracle: Lagrangian, z: jax.Array) -> tuple[Reset, jax.Array, Work]:
@@ -245,15 +250,16 @@ def exact_reset(oracle: Lagrangian, z: jax.Array) -> tuple[Reset, jax.Array, Wor
 
 
 def sampled_reset(
-    oracle: Lagrangian, z: jax.Array, before: Reset, target: Target, key: jax.Array
+    oracle: Lagrangian, z: jax.Array, before: Reset, target: Target, key: jax.Array, failures: jax.Array
 ) -> tuple[Reset, jax.Array, Work]:
-    """From a batch that is as large as the last gradient and the tolerance ask for.
+    """From a batch that is as large as the last gradient, the failures since, and the tolerance ask for.
 
     The error of the mean constraint, times al J', is an error of the multiplier, not of stationarity: multipliers may move
     within it to make the point as stationary as it is. Values are differences to the last reset on common samples.
     """
     known = jnp.isfinite(before.value)
     wanted = target.gradient_noise / (NORM_TEST * jnp.linalg.norm(before.gradient)) ** 2
+    wanted = jnp.maximum(wanted, SMALLEST_RESET) * 4.0 ** jnp.minimum(failures, 12)
     wanted = jnp.where(known, jnp.clip(wanted, SMALLEST_RESET, target.large_batch), target.large_batch)
     n = jnp.where(jnp.isfinite(wanted), wanted, target.large_batch).astype(jnp.int32)
     at, work = oracle.estimate(z, jax.random.fold_in(key, 1), n)
