@@ -1,6 +1,5 @@
 """A stored run as the report reads it: what was asked, what came out, and its curves against work."""
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -150,10 +149,6 @@ class View:
             column = f"exact:{name}" if self.exact and f"exact:{name}" in history else name
             values = history.get(column, np.full(work.shape, np.nan))
         return Curve(work, np.asarray(values, np.float64))
-
-    def identity(self) -> str:
-        """What the run was asked beside its seed, as text: equal for runs that differ in their seeds alone."""
-        return json.dumps({k: v for k, v in self.config.items() if k != "seed"}, sort_keys=True, default=str)
 
     def _either(self, name: str, otherwise: Any) -> Any:
         return self.config[name] if name in self.config else self.result.get(name, otherwise)
