@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import shutil
-import tempfile
 
 import pytest
 
@@ -118,7 +117,7 @@ def test_a_disk_that_fills_during_a_run(mescal, tiny, tmp_path, monkeypatch):
 
 
 def test_no_permission_to_write(mescal, tiny, monkeypatch):
-    monkeypatch.setattr(tempfile, "mkstemp", failing(errno.EACCES))
+    monkeypatch.setattr("pathlib.Path.open", failing(errno.EACCES))
     result = mescal("solve", *tiny, "--out", "r", "-q")
     assert result.exit_code == 1 and "permission denied" in result.stderr and "may write to" in result.stderr
 

@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import stat
-import tempfile
 
 import pytest
 
@@ -60,7 +59,7 @@ def test_a_writer_that_fails_leaves_nothing(tmp_path):
 
 
 def test_no_permission_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "mkstemp", failing(errno.EACCES))
+    monkeypatch.setattr("pathlib.Path.open", failing(errno.EACCES))
     with pytest.raises(WriteError) as caught:
         write_text(tmp_path / "f", "x")
     assert "permission denied" in caught.value.found and "may write to" in caught.value.advice

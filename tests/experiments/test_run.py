@@ -31,9 +31,11 @@ def test_progress_sees_every_row(tiny, tmp_path):
     assert [row.work for row in rows] == made.history["work"].tolist()
 
 
-def test_an_unfinished_run_starts_over_and_leftovers_go(stored, tiny, tmp_path):
-    write_config(tmp_path, tiny(record="exact").config())
-    (tmp_path / ".result.json.abc.part").write_text("{", encoding="utf-8")
+@pytest.mark.parametrize("killed_while_writing", ["config.json", "solution.npz", "history.csv", "result.json"])
+def test_an_unfinished_run_starts_over_and_leftovers_go(stored, tiny, tmp_path, killed_while_writing):
+    if killed_while_writing != "config.json":
+        write_config(tmp_path, tiny(record="exact").config())
+    (tmp_path / f".{killed_while_writing}.abc.part").write_text("{", encoding="utf-8")
     made = run(tiny(record="exact"), tmp_path)
     assert made.finished and made.result["work"] == stored.result["work"]
     assert not list(tmp_path.glob(".*.part"))

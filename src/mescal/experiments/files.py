@@ -3,7 +3,7 @@
 import errno
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -36,9 +36,8 @@ def write_whole(path: Path, write: Callable[[BinaryIO], Any]):
     temporary = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-        with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(file.fileno(), 0o666 & ~_umask())
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+        with temporary.open("xb") as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
@@ -89,12 +88,6 @@ def _reason(error: OSError) -> str:
     return (error.strerror or str(error)).lower()
 
 
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
-
-
 def _flush_folder(folder: Path):
     """Make the renaming itself survive a power cut, where the system lets folders be flushed."""
     try:
@@ -109,6 +102,6 @@ def _flush_folder(folder: Path):
         os.close(descriptor)
 
 
-def _remove(temporary: str | None):
+def _remove(temporary: Path | None):
     if temporary is not None:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)

@@ -12,6 +12,8 @@ from .files import WriteError, cannot_read
 from .store import CONFIG, HISTORY, REPORT, RESULT, SOLUTION, StoredRun, is_run, load_run, write_config, write_result
 from .task import Task
 
+FILES = (RESULT, REPORT, HISTORY, SOLUTION, CONFIG)
+
 
 def run(
     task: Task,
@@ -53,7 +55,7 @@ def stored_run(task: Task, path: Path) -> StoredRun | None:
             "name another folder, or pass --force to replace it",
         )
     try:
-        occupied = path.exists() and (not path.is_dir() or any(path.iterdir()))
+        occupied = path.exists() and (not path.is_dir() or any(not _is_leftover(entry) for entry in path.iterdir()))
     except OSError as error:
         raise cannot_read(path, error) from error
     if occupied:
@@ -76,12 +78,17 @@ def clear(path: Path):
     try:
         if not path.is_dir():
             return
-        for name in (RESULT, REPORT, HISTORY, SOLUTION, CONFIG):
+        for name in FILES:
             (path / name).unlink(missing_ok=True)
-            for part in path.glob(f".{name}.*.part"):
-                part.unlink(missing_ok=True)
+        for part in filter(_is_leftover, list(path.iterdir())):
+            part.unlink(missing_ok=True)
     except OSError as error:
         raise WriteError.of(path, error) from error
+
+
+def _is_leftover(entry: Path) -> bool:
+    """Whether this is what a killed writer left of one of our files."""
+    return entry.name.endswith(".part") and entry.name.startswith(tuple(f".{name}." for name in FILES))
 
 
 def about(task: Task, named: NamedProblem) -> dict[str, Any]:

@@ -125,7 +125,7 @@ def _run_all(groups: list[list[tuple[Task, Path]]], jobs: int | None) -> dict[Pa
 def _in_worker(group: list[tuple[Task, Path]], cache: Path | None, parent: int) -> dict[Path, str]:
     """A group in a process of its own: it leaves Ctrl-C to its parent, and does not outlive it."""
     own_child = os.getppid() == parent
-    if own_child:
+    if own_child and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     if cache is not None:
         keep_compilations(cache)
