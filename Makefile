@@ -48,7 +48,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PIP_INSTALL) --no-build-isolation --editable '.[all]'
 	@touch $@
 
-demo: $(STAMP)  ## run the demonstration; leaves its results in runs/demo
+demo: $(STAMP)  ## solve a problem three ways; leaves runs/demo/report.html
 	$(BIN)/python -m mescal.demo
 
 test: check  ## run the checks, then the fast tests (what CI runs)

@@ -71,6 +71,7 @@ def test_theory(mescal):
     )
 
 
+@pytest.mark.slow
 def test_theory_of_a_problem(mescal):
     arguments = ["theory", "saddles/circle", "--set", "sigma=0", "--tol", "0.1"]
     text, content = mescal(*arguments), json.loads(mescal(*arguments, "--json").stdout)
