@@ -39,6 +39,7 @@ def failing(number):
         (["report", "nowhere"], "could not be read"),
         (["report", "."], "holds no runs"),
         (["compare", "saddles/circel"], "the nearest is 'saddles/circle'"),
+        (["compare", "runs/nowhere"], "runs/nowhere is neither a folder nor a problem"),
         (["problems", "fairness/banc"], "the nearest is 'fairness/bank'"),
         (["solvers", "natasha"], "did you mean 'natasha2'?"),
         (["datasets", "spam"], "the nearest is 'spambase'"),
@@ -127,3 +128,12 @@ def test_a_report_about_runs_that_have_not_ended(mescal, stored_folder, tmp_path
     shutil.copy(stored_folder / "config.json", tmp_path / "r")
     result = mescal("report", "r")
     assert result.exit_code == 2 and "mescal resume r" in result.stderr
+
+
+def test_ctrl_c_outside_of_a_solve_leaves_with_130(mescal, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mescal.cli.solve.carry_out", interrupted)
+    result = mescal("solve", "saddles/circle")
+    assert result.exit_code == 130 and result.stderr == "Interrupted.\n"

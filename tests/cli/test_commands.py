@@ -106,6 +106,8 @@ def test_report_writes_the_page_beside_the_runs(mescal, stored_folder):
     elsewhere = mescal("report", stored_folder, "--out", "page.html", "--figures", "figures")
     assert elsewhere.exit_code == 0 and Path("page.html").stat().st_size > 0
     assert {path.suffix for path in Path("figures").iterdir()} == {".png", ".svg"}
+    told = json.loads(mescal("report", stored_folder, "--out", "page.html", "--json").stdout)
+    assert told == {"report": "page.html", "figures": [], "runs": 1}
 
 
 def test_reproduce_runs_its_tasks_and_writes_table_and_figures(mescal, monkeypatch):

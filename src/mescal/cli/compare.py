@@ -104,7 +104,7 @@ def compare(
     ```
     """
     folders = [Path(text) for text in what if Path(text).is_dir()]
-    names = [text for text in what if not Path(text).is_dir()]
+    names = [known_problem(text) for text in what if not Path(text).is_dir()]
     runs: list[StoredRun] = load_runs(folders) if folders else []
     complete = True
     if names:
@@ -135,6 +135,14 @@ def compare(
         show_comparison(results(), rows, to)
     certified = complete and all(row.certified == row.runs for row in rows)
     raise typer.Exit(CERTIFIED if certified else FAILED)
+
+
+def known_problem(name: str) -> str:
+    """The name, if there is such a problem; said of what is no folder either."""
+    try:
+        return problems.about(name).name
+    except InputError as error:
+        raise InputError(f"{name} is neither a folder nor a problem", error.expected, error.advice) from None
 
 
 def show_comparison(console: Console, rows: Sequence[ComparisonRow], to: str):

@@ -1,5 +1,6 @@
 """`mescal report`: a page about one run or many, and figures."""
 
+import json
 import os
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,6 +26,7 @@ def report(
         typer.Option("--figures", metavar="FOLDER", help="Draw the figures as PNG and SVG, too.", show_default=False),
     ] = None,
     open_it: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    as_json: options.Json = False,
 ):
     """Write a page about runs that opens anywhere: verdicts, certificates, curves, comparison. No network needed.
 
@@ -39,10 +41,13 @@ def report(
     stored = some_ended(load_runs(runs))
     page = Path(os.path.commonpath([run.resolve() for run in runs])) / REPORT if len(runs) > 1 else runs[0] / REPORT
     written = reporting("write_report")(stored, page if out is None else out)
-    console = results()
-    console.print(f"Wrote {shown_path(written)} about {len(stored)} run{'s' * (len(stored) != 1)}.", soft_wrap=True)
-    if figures is not None:
-        for file in reporting("write_figures")(stored, figures):
+    drawn = [] if figures is None else reporting("write_figures")(stored, figures)
+    if as_json:
+        typer.echo(json.dumps({"report": str(written), "figures": [str(file) for file in drawn], "runs": len(stored)}))
+    else:
+        console = results()
+        console.print(f"Wrote {shown_path(written)} about {len(stored)} run{'s' * (len(stored) != 1)}.", soft_wrap=True)
+        for file in drawn:
             console.print(f"Wrote {shown_path(file)}.", soft_wrap=True)
     if open_it:
         typer.launch(str(written))
