@@ -21,8 +21,8 @@ SEARCH_SHARE = 0.25  # of the work so far: what one curvature search may cost at
 SEARCH_BASE = 20_000  # ... beside this, in total work
 SEARCH_STEPS = 80  # total work of a search of 40 steps per theta of its batch
 SMALLEST_SEARCH = 128
-READY = 0.95  # of the tolerance: a violation below it is worth a curvature search and a certificate ...
-READY_SAMPLED = 1 - 2 * RESET_ACCURACY  # ... and where it has a standard error itself
+READY = 0.95  # of the tolerance: a violation below it is worth a curvature search and a certificate
+SAMPLED = 1 - 2 * RESET_ACCURACY  # of the tolerance: what is left for measures that have this standard error
 
 
 def searches_always(outer: int) -> bool:
@@ -32,7 +32,7 @@ def searches_always(outer: int) -> bool:
 
 def ready(run: "Run") -> float:
     """The violation that a candidate for a certificate may have, unscaled."""
-    return run.settings.tolerance.gradient * (READY_SAMPLED if run.program.population is None else READY)
+    return run.settings.tolerance.gradient * (SAMPLED if run.program.population is None else READY)
 
 
 def gradient_tolerance(run: "Run") -> float:
@@ -56,6 +56,7 @@ def next_goal(run: "Run", oracle: Lagrangian) -> Goal:
         level = max(float(seen.stationarity_noise), float(seen.constraint_noise))
         wanted = level / (RESET_ACCURACY * gradient) ** 2
         largest = LARGEST_FIRST if run.outer == 0 else LARGEST_RESET
+        gradient *= SAMPLED
         large = int(np.clip(wanted, SMALLEST_RESET, largest)) if np.isfinite(wanted) else SMALLEST_RESET
     affordable = (SEARCH_SHARE * run.work.total + SEARCH_BASE) / SEARCH_STEPS * run.curvature_factor
     return Goal(
