@@ -31,7 +31,11 @@ CONSTANTS = theory.ProblemConstants(
 )  # fmt: skip
 
 
+TRACES: list[int] = []
+
+
 def wave(x, s):
+    TRACES.append(1)
     return A * (1 + OBJECTIVE_NOISE * s) * jnp.cos(W * x[0])
 
 
@@ -61,6 +65,11 @@ class Known:
             "tol": self.tol, "penalty": self.penalty, "growth": self.growth, "constants": self.constants
         } | changes  # fmt: skip
         return mescal.minimize(self.problem if problem is None else problem, self.start, solver=solver, **wanted)
+
+    @property
+    def traces(self) -> int:
+        """How often the objective was traced so far."""
+        return len(TRACES)
 
     def value(self, x, multiplier, penalty) -> float:
         """L, exact."""

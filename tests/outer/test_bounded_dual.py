@@ -40,10 +40,8 @@ def bounds(gammas) -> np.ndarray:
     return np.concatenate([[0.0], np.cumsum(gammas)[:-1]]) * (1 + 1e-6)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["spider", pytest.param("sg-hv-nc", marks=pytest.mark.slow), pytest.param("natasha2", marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["spider", "sg-hv-nc", "natasha2"])
 def test_multipliers_stay_bounded(hostile, name):
     given = {"tol": Tolerance(0.5, 0.5), "scale": False, "max_outer": 6, "max_inner": 20}
     history = mescal.minimize(hostile, START, solver=name, bounded_dual=True, **given).history

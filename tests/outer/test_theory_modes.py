@@ -62,12 +62,52 @@ class TestEveryMode:
         assert np.array_equal(again.x, solved[name].x) and again.work.total == solved[name].work.total
         assert not np.array_equal(other.x, again.x)
 
+    def test_nothing_recompiles(self, known, solved, name):
+        """Other constants, tolerances, penalties and seeds, all K* + 1 subproblems."""
+        before = known.traces
+        wider = dataclasses.replace(known.constants, objective_gradient_noise=0.06)
+        result = known.minimize(SOLVERS[name], constants=wider, penalty=0.1, tol=mescal.Tolerance(0.09, 0.31), seed=9)
+        assert known.traces == before and result.converged
+
     def test_budgets_stop_it(self, known, name):
         work = known.minimize(SOLVERS[name], max_work=2000, tol=mescal.Tolerance(0.03, 0.1))
         assert work.status in (Status.WORK_LIMIT, Status.CERTIFIED) and len(work.history) == 1
         assert np.isfinite(work.history[0].value_end)
         time = known.minimize(SOLVERS[name], max_seconds=1e-3, tol=mescal.Tolerance(0.03, 0.1))
         assert time.status in (Status.TIME_LIMIT, Status.CERTIFIED) and np.isfinite(time.x).all()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["spider-theory"] + [pytest.param(n, marks=pytest.mark.slow) for n in ("sg-hv-nc-theory", "natasha2-theory")],
+)
+def test_boosted_and_in_expectation(known, name):
+    """Each copy is asked for a half, then a quarter of the tolerances; it costs more, and what comes out is certified."""
+    alone, boosted, expected = (
+        known.minimize(SOLVERS[name], max_outer=1, seed=1, **given)
+        for given in ({}, {"success": 0.95}, {"option": "I"})
+    )
+    assert alone.work.total < boosted.work.total < expected.work.total
+    for result in (boosted, expected):
+        row = result.history[0]
+        assert row.inner == "verified" and row.copies >= 1
+        assert row.stationarity <= 0.075 and known.curvature(result.x, 1.0) >= -0.3  # 3/4 of eps_g passes at most
+
+
+@pytest.mark.slow
+def test_inequalities_have_slacks_among_the_variables():
+    """min |x|^2/10 s.t. 0.4 v <= -0.1, started at v = 0.5: the slack is a third variable, and the constants know it."""
+    signs = np.array([1.0, -1.0], np.float32)
+    problem = mescal.Problem(
+        E(lambda x, s: 0.1 * (1 + 0.2 * s) * (x @ x), over=signs),
+        {"c": E(lambda x, s: 0.4 * x[1] + 0.05 * s, over=signs) <= -0.1},
+        mescal.sets.Box(-np.ones(2), np.ones(2)),
+    )
+    start, tol = np.array([0.5, 0.5], np.float32), mescal.Tolerance(0.1, 0.3)
+    assert theory.estimate(problem, start).dimension == 3
+    result = mescal.minimize(problem, start, solver=SOLVERS["spider-theory"], tol=tol, penalty=1.0, growth=4.0)
+    assert result.converged and result.warnings and result.multipliers["c"] >= -0.1
+    assert 0.4 * result.x[1] + 0.1 <= 0.1
 
 
 def test_a_run_ends_with_its_last_promised_subproblem(known):
@@ -95,6 +135,7 @@ def test_constants_are_estimated_where_none_are_given(known):
     assert result.work.total > given.work.total
 
 
+@pytest.mark.slow
 def test_on_a_stream_rows_hold_estimates(known):
     """One subproblem, looked at through 2 thetas of c (0.05 each) and f (0.025 each): five standard errors, 1 in 10^6."""
     result = known.minimize(
