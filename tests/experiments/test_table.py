@@ -46,7 +46,19 @@ def test_ratios_are_within_a_problem_and_a_tolerance():
         fake("fairness/loan", "natasha2", 0, 2000),
     ]
     assert [row.ratio for row in compare(runs)] == [1, 1, 2, None]
-    assert [row.ratio for row in compare(runs[1:3], "natasha2")] == [0.5, 1]
+    assert [row.ratio for row in compare(runs[1:3], "natasha2")] == [1, 0.5]
+
+
+def test_rows_stand_together_by_problem_and_tolerance():
+    """Runs come solver by solver from a sweep; rows are compared within a problem and a tolerance."""
+    order = [
+        (p, s, t) for p in ("fairness/loan", "fairness/bank") for s in ("natasha2", "spider") for t in (0.01, 0.001)
+    ]
+    rows = compare([fake(problem, solver, 0, 100, tol=tol) for problem, solver, tol in order])
+    expected = [
+        (p, t, s) for p in ("fairness/loan", "fairness/bank") for t in (0.01, 0.001) for s in ("spider", "natasha2")
+    ]
+    assert [(row.problem, row.tol, row.solver) for row in rows] == expected
 
 
 def test_runs_that_have_not_ended_are_left_out():

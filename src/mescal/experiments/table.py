@@ -52,7 +52,7 @@ class ComparisonRow:
 
 
 def compare(runs: Sequence[StoredRun], reference: str = "spider") -> list[ComparisonRow]:
-    """The rows, in the order in which the runs were given."""
+    """The rows by problem and tolerance, in the order in which these first occur, the reference solver first."""
     groups: dict[tuple[str, str, str], list[StoredRun]] = {}
     for stored in runs:
         if stored.finished:
@@ -61,6 +61,8 @@ def compare(runs: Sequence[StoredRun], reference: str = "spider") -> list[Compar
             groups.setdefault((given.label, str(short_tolerance(given.tolerance)), solver), []).append(stored)
     rows = [_row(label, solver, members) for (label, _, solver), members in groups.items()]
     base = {(r.problem, str(r.tol)): r.work.median for r in rows if r.solver == reference and r.work is not None}
+    problems, tols = list(dict.fromkeys(r.problem for r in rows)), list(dict.fromkeys(str(r.tol) for r in rows))
+    rows.sort(key=lambda r: (problems.index(r.problem), tols.index(str(r.tol)), r.solver != reference))
     return [_with_ratio(row, base.get((row.problem, str(row.tol)))) for row in rows]
 
 
