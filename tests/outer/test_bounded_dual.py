@@ -13,9 +13,7 @@ import pytest
 import mescal
 from mescal import E, Tolerance, theory
 from mescal.outer.dual import summable_bound
-from mescal.solvers.natasha2_theory import Natasha2Theory
-from mescal.solvers.sg_hv_nc_theory import SgHvNcTheory
-from mescal.solvers.spider_theory import SpiderTheory
+from mescal.solvers import Natasha2Theory, SgHvNcTheory, SpiderTheory
 
 START = np.array([0.3], np.float32)
 

@@ -9,9 +9,7 @@ import pytest
 import mescal
 from mescal import E, Status, theory
 from mescal.errors import InputError, InputTypeError
-from mescal.solvers.natasha2_theory import Natasha2Theory
-from mescal.solvers.sg_hv_nc_theory import SgHvNcTheory
-from mescal.solvers.spider_theory import SpiderTheory
+from mescal.solvers import Natasha2Theory, SgHvNcTheory, SpiderTheory
 
 SOLVERS = {s.name: s for s in (SpiderTheory(sharp=True), SgHvNcTheory(sharp=True), Natasha2Theory(sharp=True))}
 

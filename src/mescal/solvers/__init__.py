@@ -2,6 +2,9 @@
 
 from .base import Solver as Solver
 from .natasha2 import Natasha2 as Natasha2
+from .natasha2_theory import Natasha2Theory as Natasha2Theory
 from .registry import get as get, names as names
 from .sg_hv_nc import SgHvNc as SgHvNc
+from .sg_hv_nc_theory import SgHvNcTheory as SgHvNcTheory
 from .spider import Spider as Spider
+from .spider_theory import SpiderTheory as SpiderTheory
