@@ -21,7 +21,7 @@ from functools import cache
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.stats
+import scipy.special
 
 from ..oracle.batch import masked
 from ..problem import Population, Program, Rows
@@ -67,7 +67,7 @@ class Spread:
             return 0.0
         a = np.log(1 / failure)
         tail = self.trace + 2 * np.sqrt(self.square * a) + 2 * self.norm * a
-        return float(np.sqrt(min(tail, self.norm * scipy.stats.chi2.ppf(1 - failure, self.rank))))
+        return float(np.sqrt(min(tail, self.norm * 2 * scipy.special.gammainccinv(self.rank / 2, failure))))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ until the answer is clear, and every look has fresh samples.
 from functools import cached_property, partial
 
 import numpy as np
-import scipy.stats
+import scipy.special
 
 from ..problem import Sampler
 from . import confidence
@@ -61,7 +61,7 @@ def one_look(request: Request, batches: Batches, failure: float) -> Certificate:
     elsewhere = request.situation(chosen, multipliers, sides)
     directions = _Hessian(request, chooser, multipliers)
     hessian = _Hessian(request, judge, multipliers)
-    noise = float(np.sqrt(bound.moments.objective) * scipy.stats.norm.ppf((1 + request.confidence) / 2))
+    noise = float(np.sqrt(bound.moments.objective) * scipy.special.ndtri((1 + request.confidence) / 2))
     return assemble(
         request,
         point,
@@ -143,7 +143,7 @@ class _Bounds:
             variance = confidence.directional(
                 self.judge, self.batches.noisy, self.request.x, self.multipliers, u[:size]
             )
-            deviation = scipy.stats.norm.ppf(1 - self.failure / 4) * np.sqrt(variance)
+            deviation = scipy.special.ndtri(1 - self.failure / 4) * np.sqrt(variance)
             candidates.append((u, hessian.along(u[:size]) + float(deviation)))
         upper = np.inf if found.upper == np.inf else upper_end(name, situation, candidates, norm, errors)
         how = f"{found.how}; {self.how('hessian')}"
