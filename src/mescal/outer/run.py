@@ -38,8 +38,9 @@ class Run:
 
     def __init__(self, problem: Problem, x0: Any, solver: Solver, settings: Settings, start: Result | None):
         self.clock = Clock()
-        self.problem, self.solver, self.settings = problem, solver, settings
+        self.problem, self.settings = problem, settings
         self.program, vector = problem.bind(x0 if start is None else start.x, "x0")
+        self.solver = solver.sized(self.program.population)
         self.dtype = jax.dtypes.canonicalize_dtype(vector.dtype)
         self.data = problem.device_data(self.dtype)
         self.rule = surrogate(getattr(solver, "surrogate", "ustat"))

@@ -101,6 +101,10 @@ class Solver(eqx.Module):
     guarantee: ClassVar[float | None] = None
     chunk: ClassVar[int] = 32  # steps between two looks at the clock and the budgets
 
+    def sized(self, population: int | None) -> "Solver":
+        """The solver with what it left open settled for a population of this size (None: a stream), before compiling."""
+        return self
+
     @abc.abstractmethod
     def plan(self, goal: Goal, dtype: Any) -> Any:
         """The parameters of one inner solve as array leaves: nothing in them may change what is compiled."""

@@ -4,6 +4,7 @@ Practical mode (the default), inside epochs: g <- g + grad_S(z+) - grad_S(z) on 
 metric with a trust radius, L tracked by the secants of these differences.
 """
 
+import math
 from typing import ClassVar
 
 import equinox as eqx
@@ -16,22 +17,33 @@ from .epoch import TRIGGER, EpochSolver, Inner
 from .move import gradient_step, too_far
 from .secant import DECAY, secant
 
+SMALLEST_BATCH = 64
+PERIODS = (32, 128)
+
 
 class Spider(EpochSolver):
     """Settings of SPIDER.
 
     **Arguments:**
 
-    - `batch`: thetas of a recursive step.
-    - `period`: steps between resets.
+    - `batch`: thetas of a recursive step; default: the square root of a finite population (the theory's choice), at least 64.
+    - `period`: steps between resets; default: as many as cost a full pass, from 32 to 128.
     - `search`: the negative-curvature search.
     """
 
     name: ClassVar[str] = "spider"
 
-    batch: int = eqx.field(static=True, default=64)
-    period: int = eqx.field(static=True, default=32)
+    batch: int = eqx.field(static=True, default=0)  # 0: to be sized
+    period: int = eqx.field(static=True, default=0)
     search: Search = Lanczos()
+
+    def sized(self, population):
+        """Batch and period for a population; powers of two, so that similar populations share compiled programs."""
+        whole = population or 0
+        batch = self.batch or max(SMALLEST_BATCH, 2 ** round(math.log2(max(1.0, math.sqrt(whole)))))
+        longest = 2 ** round(math.log2(max(1.0, whole / (2 * batch))))
+        period = self.period or min(max(longest, PERIODS[0]), PERIODS[1])
+        return Spider(batch, period, self.search)
 
     def recurse(self, oracle, reset, memory, target, key, budget):
         """The SARAH recursion."""
