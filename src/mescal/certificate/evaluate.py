@@ -81,6 +81,9 @@ class Judge:
             at = jnp.asarray(x, jnp.float64), jnp.asarray(weight, jnp.float64), jnp.asarray(columns, jnp.float64)
             total = _deterministic_product(self.program, *at)
             for k, population in enumerate(self.populations):
+                feeds_objective, fed = self.program.outputs(k)
+                if not feeds_objective and not np.any(weight[list(fed)]):
+                    continue  # it feeds constraints alone, and their multipliers are zero
                 width = max(row_bytes(population), 8 * columns.shape[1])
                 chunk = max(1, HESSIAN_CHUNK_BYTES // width, columns.shape[1] // 2)
                 total = total + stream(of_source(k), population, self.program, *at, chunk_rows=chunk) / population.size

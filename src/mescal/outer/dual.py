@@ -6,6 +6,11 @@ gamma_k summable keeps |lam_k| <= |lam_0| + sum gamma for any noise; gamma = inf
 import numpy as np
 
 
+def complementary(multipliers: np.ndarray, slack: np.ndarray) -> np.ndarray:
+    """Multipliers that are zero where the slack is positive (NaN: an equality): the best choice there, lam s = 0."""
+    return np.where(slack > 0, 0.0, multipliers)
+
+
 def dual_step(multipliers: np.ndarray, constraint: np.ndarray, penalty: float, bound: float) -> np.ndarray:
     """The next multipliers."""
     size = float(np.linalg.norm(constraint))

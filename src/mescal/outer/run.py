@@ -12,7 +12,7 @@ from ..problem import EqualityForm, Problem
 from ..solvers.base import BROKEN, EXHAUSTED, RUNAWAY, VERIFIED, Memory, Solver
 from ..theory.survey import survey
 from .clock import Clock
-from .dual import dual_step, summable_bound
+from .dual import complementary, dual_step, summable_bound
 from .goals import ready
 from .history import History, Row
 from .inner import Solved, solve
@@ -143,6 +143,8 @@ class Run:
             return Status.NOT_FINITE
         feasible = np.linalg.norm(constraint) <= ready(self)
         tilde = self.scales.multipliers(np.asarray(outcome.multipliers, np.float64))
+        if self.program.population is not None:
+            tilde = complementary(tilde, self._slack_by_row())
         if inner == VERIFIED and feasible:
             if judge(self, tilde, penalty).passes(settings.tolerance):
                 self.multipliers = tilde
@@ -164,6 +166,13 @@ class Run:
         scaled = dual_step(self.scales.scaled_multipliers(self.multipliers), violation, penalty, self._dual_bound(k))
         self.multipliers = self.scales.multipliers(scaled)
         return self._over_budget(row)
+
+    def _slack_by_row(self) -> np.ndarray:
+        """The slack of every row of c; NaN for equalities."""
+        layout = self.program.layout
+        slack = np.full(layout.size, np.nan)
+        slack[layout.inequality] = np.asarray(self.form.split(self.z)[1], np.float64)
+        return slack
 
     def _recover(self, solved: Solved, penalty: float) -> Status | None:
         """Back to where an inner solve began that ran away from the constraints, with a larger penalty."""

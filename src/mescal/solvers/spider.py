@@ -5,6 +5,7 @@ metric with a trust radius, L tracked by the secants of these differences.
 """
 
 import math
+from dataclasses import replace
 from typing import ClassVar
 
 import equinox as eqx
@@ -43,7 +44,7 @@ class Spider(EpochSolver):
         batch = self.batch or max(SMALLEST_BATCH, 2 ** round(math.log2(max(1.0, math.sqrt(whole)))))
         longest = 2 ** round(math.log2(max(1.0, whole / (2 * batch))))
         period = self.period or min(max(longest, PERIODS[0]), PERIODS[1])
-        return Spider(batch, period, self.search)
+        return replace(self, batch=batch, period=period)
 
     def recurse(self, oracle, reset, memory, target, key, budget):
         """The SARAH recursion."""
