@@ -22,6 +22,7 @@ import numpy as np
 
 from ..curvature import Search
 from ..oracle import Lagrangian, Tally, Work
+from ..oracle.exact import one_pass
 from .base import (
     BROKEN,
     EXHAUSTED,
@@ -78,6 +79,7 @@ class Reset(eqx.Module):
     multipliers: jax.Array
     stationarity: jax.Array
     regularity: jax.Array
+    jacobian: jax.Array | None  # of the constraint; None where one pass does not give it
 
 
 class EpochState(eqx.Module):
@@ -136,7 +138,9 @@ class EpochSolver(Solver):
         """Before the first reset."""
         z = oracle.project(z)
         nothing, unknown = jnp.zeros(oracle.form.constraints, z.dtype), jnp.asarray(jnp.inf, z.dtype)
-        reset = Reset(z, unknown, jnp.zeros_like(z), nothing, nothing, unknown, unknown)
+        known = oracle.population is None or one_pass(oracle.form)
+        jacobian = jnp.zeros((nothing.size, z.size), z.dtype) if known else None
+        reset = Reset(z, unknown, jnp.zeros_like(z), nothing, nothing, unknown, unknown, jacobian)
         return EpochState(fresh_progress(z, key), memory, reset, jnp.asarray(jnp.nan, z.dtype), jnp.int32(0))
 
     def step(self, oracle: Lagrangian, state: EpochState, target: Target) -> EpochState:
@@ -245,7 +249,8 @@ def exact_reset(oracle: Lagrangian, z: jax.Array) -> tuple[Reset, jax.Array, Wor
         at, z = oracle.shifted(at, z, relaxed), relaxed
     stationarity = jnp.linalg.norm(oracle.project_tangent(z, -at.gradient))
     multipliers = oracle.multipliers + oracle.penalty * at.constraint
-    reset = Reset(z, at.value, at.gradient, at.constraint, multipliers, stationarity, regularity(oracle, z, at))
+    regular = regularity(oracle, z, at)
+    reset = Reset(z, at.value, at.gradient, at.constraint, multipliers, stationarity, regular, at.jacobian)
     return reset, jnp.zeros((), z.dtype), work
 
 
@@ -270,7 +275,8 @@ def sampled_reset(
     value = jnp.where(known, before.value + difference[0], 0)
     multipliers = oracle.multipliers + oracle.penalty * at.constraint + shift
     stationarity = jnp.where(n >= target.large_batch, stationarity, jnp.inf)  # a small batch verifies nothing
-    reset = Reset(z, value, at.gradient, at.constraint, multipliers, stationarity, regularity(oracle, z, at))
+    regular = regularity(oracle, z, at)
+    reset = Reset(z, value, at.gradient, at.constraint, multipliers, stationarity, regular, at.jacobian)
     return reset, SURE * error[0], work + compared
 
 
