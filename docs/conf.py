@@ -4,19 +4,23 @@ Docstrings are Markdown, while autodoc hands them on as reStructuredText, where 
 docstring is wrapped in a directive that lets MyST parse it. What a module exports is documented by itself.
 """
 
+import sys
 from importlib import metadata
+from pathlib import Path
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.utils import new_document
 from myst_parser.parsers.sphinx_ import MystParser
 
+sys.path.insert(0, str(Path(__file__).parent))
+
 project = "mescal"
 author = "The mescal developers"
 copyright = author
 release = version = metadata.version("mescal")
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx.ext.viewcode"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx.ext.viewcode", "benchmark_tables"]
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_dmath_double_inline = True
 myst_heading_anchors = 3
