@@ -79,9 +79,16 @@ def one_solve(run: "Run", oracle: Lagrangian, goal: Goal, key: jax.Array) -> Sol
 
 
 def _chunks(run: "Run", oracle: Lagrangian, state: Any, plan: Any) -> tuple[Any, Status | None]:
-    chunk = jnp.int32(run.solver.chunk)
+    """Chunks until the solve ends, with the budget that stopped it; an interruption keeps all that was done."""
+    chunk, begun = jnp.int32(run.solver.chunk), state
     while True:
-        state = jax.block_until_ready(advance(run.solver, oracle, state, plan, chunk))
+        try:
+            state = advance(run.solver, oracle, state, plan, chunk)
+            jax.block_until_ready(state)  # the state is kept by now: what interrupts the wait loses nothing
+        except KeyboardInterrupt:
+            if state is begun:
+                raise
+            return state, Status.INTERRUPTED
         if int(state.progress.status) != RUNNING:
             return state, None
         if run.clock.seconds > run.settings.max_seconds:

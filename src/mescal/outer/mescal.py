@@ -56,7 +56,7 @@ def minimize(
     - `solver`: a name of `mescal.solvers.names()`, or a solver object with its own settings.
     - `tol`: a number for both, or a `Tolerance`.
     - `cone`: the curvature that decides: `"paper"`, `"critical"` (when bounds are active at the solution) or `"whole"`.
-    - `start`: a result to continue from: its x, multipliers and penalty.
+    - `start`: a result to continue from: its x (`x0`, if that is given too), multipliers and penalty.
     - `max_outer`, `max_inner`, `max_work`, `max_seconds`: caps on outer iterations, inner steps, evaluations, seconds.
     - `penalty`, `growth`: al_0 and beta of the penalty schedule.
     - `bounded_dual`: keep multipliers bounded for any noise by a summable sequence gamma_k (the theory's rule).
@@ -99,8 +99,6 @@ def minimize(
     check_promise(chosen, settings)
     if start is not None and not isinstance(start, Result):
         raise InputTypeError(f"start={type(start).__name__}", "a Result of minimize", "pass start=result")
-    if x0 is None:
-        if start is None:
-            raise InputError("neither x0 nor start was given", "initial parameters", "pass x0")
-        x0 = start.x
+    if x0 is None and start is None:
+        raise InputError("neither x0 nor start was given", "initial parameters", "pass x0")
     return Run(problem, x0, chosen, settings, start).go()

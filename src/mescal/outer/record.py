@@ -28,16 +28,16 @@ def make_row(run: "Run", solved: "Solved", constraint: np.ndarray, penalty: floa
         stationarity=float(outcome.stationarity) / run.scales.objective,
         feasibility=float(np.linalg.norm(constraint)),
         curvature=float(progress.curvature) / run.scales.objective,
-        penalty=penalty,
+        penalty=run.scales.penalty(penalty),
         multipliers=tuple(float(v) for v in run.multipliers),
-        step=outcome.step,
+        step=outcome.step * run.scales.objective,
         batch=outcome.batch,
         large_batch=outcome.large_batch,
         inner_steps=int(progress.steps),
         escapes=int(progress.escapes),
         inner=INNER[solved.status],
-        value_start=float(outcome.first_value),
-        value_end=float(outcome.value),
+        value_start=float(outcome.first_value) / run.scales.objective,
+        value_end=float(outcome.value) / run.scales.objective,
         copies=solved.copies,
         exact=exact_measures(run, penalty) if run.settings.record == "exact" else {},
     )
@@ -57,7 +57,7 @@ def exact_measures(run: "Run", penalty: float) -> dict[str, float]:
         slack=np.asarray(slack, np.float64) if layout.slack_size else np.zeros(0),
         tol=run.settings.tolerance,
         cone=run.settings.cone,
-        penalty=penalty,
+        penalty=run.scales.penalty(penalty),
     )
     run.judged += certificate.work
     return {

@@ -39,7 +39,7 @@ class Run:
     def __init__(self, problem: Problem, x0: Any, solver: Solver, settings: Settings, start: Result | None):
         self.clock = Clock()
         self.problem, self.settings = problem, settings
-        self.program, vector = problem.bind(x0 if start is None else start.x, "x0")
+        self.program, vector = problem.bind(start.x if x0 is None and start is not None else x0, "x0")
         self.solver = solver.sized(self.program.population)
         self.dtype = jax.dtypes.canonicalize_dtype(vector.dtype)
         self.data = problem.device_data(self.dtype)
@@ -63,7 +63,9 @@ class Run:
             slack = self.program.layout.slack_rows(start.slack)[self.program.layout.inequality]
         self.multipliers = plain
         self.z = self.form.join(x, jnp.asarray(slack, self.dtype))
-        self._survey(start is None)
+        self._survey(set_slack=start is None or x0 is not None)
+        if start is not None:
+            self.penalty = max(settings.penalty, self.scales.scaled_penalty(start.penalty))
         self.promise = make_promise(self)
 
     # ---- set-up
@@ -225,7 +227,7 @@ class Run:
             tolerance=self.settings.tolerance,
             solver=type(self.solver).name,
             seed=self.settings.seed,
-            penalty=penalty,
+            penalty=self.scales.penalty(penalty),
             outer_iterations=self.outer + 1,
             warnings=() if self.promise is None else self.promise.warnings,
         )

@@ -25,6 +25,18 @@ class Scales:
         """Multipliers in the solver's units."""
         return plain * self.objective / self.constraints
 
+    def penalty(self, scaled: float) -> float:
+        """The penalty of the problem as stated; of the row with the largest, where rows have different factors."""
+        return scaled * self._row**2 / self.objective
+
+    def scaled_penalty(self, plain: float) -> float:
+        """The penalty in the solver's units."""
+        return plain * self.objective / self._row**2
+
+    @property
+    def _row(self) -> float:
+        return float(np.max(self.constraints, initial=0.0)) or 1.0
+
 
 def choose_scales(objective: float, constraints: np.ndarray) -> Scales:
     """From the natural sizes of f and of the rows of c."""

@@ -55,24 +55,28 @@ def check_settings(**given: Any) -> Settings:
         value = given[name]
         if value is None:
             given[name] = np.inf
-        elif not isinstance(value, Real) or isinstance(value, bool) or not float(value) > 0:  # pyright: ignore[reportArgumentType]
+        elif not _is_number(value) or not value > 0:
             raise InputError(
                 f"{name}={value!r}", "a positive number, or None for no limit", "leave it out for no limit"
             )
-    if not given["penalty"] > 0 or not np.isfinite(given["penalty"]):
-        raise InputError(f"penalty={given['penalty']}", "a positive number", "use the default, 1.1")
-    if not given["growth"] > 1 or not np.isfinite(given["growth"]):
-        raise InputError(f"growth={given['growth']}", "a number above 1", "use the default, 1.1")
+    if not _is_number(given["penalty"]) or not 0 < given["penalty"] < np.inf:
+        raise InputError(f"penalty={given['penalty']!r}", "a positive number", "use the default, 1.1")
+    if not _is_number(given["growth"]) or not 1 < given["growth"] < np.inf:
+        raise InputError(f"growth={given['growth']!r}", "a number above 1", "use the default, 1.1")
     if given["record"] not in (None, "exact"):
         raise InputError(
             f"record={given['record']!r}", "None or 'exact'", "'exact' adds the judge's measures to history"
         )
-    if not 0 < given["confidence"] < 1:
-        raise InputError(f"confidence={given['confidence']}", "a number between 0 and 1", "use for example 0.95")
+    if not _is_number(given["confidence"]) or not 0 < given["confidence"] < 1:
+        raise InputError(f"confidence={given['confidence']!r}", "a number between 0 and 1", "use for example 0.95")
     for name in ("callback", "progress"):
         if given[name] is not None and not callable(given[name]):
             raise InputTypeError(f"{name}={given[name]!r}", "a function of one history row", "leave it out if unsure")
     return Settings(tolerance=tolerance, **given)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (Real, np.number)) and not isinstance(value, bool)
 
 
 def check_promise(solver: Solver, settings: Settings):

@@ -25,7 +25,7 @@ def judge(run: "Run", multipliers: np.ndarray, penalty: float) -> Certificate:
         slack=np.asarray(slack, np.float64) if layout.slack_size else np.zeros(0),
         tol=run.settings.tolerance,
         cone=run.settings.cone,
-        penalty=penalty,
+        penalty=run.scales.penalty(penalty),
         confidence=run.settings.confidence,
         seed=(run.settings.seed + 7919 * (run.outer + 1)) % 2**32,
     )
@@ -41,8 +41,10 @@ def learn_from_refusal(run: "Run"):
     tolerance = run.settings.tolerance
     if run.certificate.curvature.lower < -tolerance.curvature:
         run.curvature_factor *= 16
+    flat = tolerance.relative is not None and run.certificate.relative_stationarity.upper > tolerance.relative
     if (
-        run.certificate.stationarity.upper > tolerance.gradient
+        flat
+        or run.certificate.stationarity.upper > tolerance.gradient
         or run.certificate.feasibility.upper > tolerance.gradient
     ):
         run.tighter /= 1.5
