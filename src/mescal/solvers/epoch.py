@@ -74,6 +74,7 @@ class Reset(eqx.Module):
 
     z: jax.Array
     value: jax.Array
+    objective: jax.Array  # f alone
     gradient: jax.Array
     constraint: jax.Array
     multipliers: jax.Array
@@ -140,7 +141,7 @@ class EpochSolver(Solver):
         nothing, unknown = jnp.zeros(oracle.form.constraints, z.dtype), jnp.asarray(jnp.inf, z.dtype)
         known = oracle.population is None or one_pass(oracle.form)
         jacobian = jnp.zeros((nothing.size, z.size), z.dtype) if known else None
-        reset = Reset(z, unknown, jnp.zeros_like(z), nothing, nothing, unknown, unknown, jacobian)
+        reset = Reset(z, unknown, unknown, jnp.zeros_like(z), nothing, nothing, unknown, unknown, jacobian)
         return EpochState(fresh_progress(z, key), memory, reset, jnp.asarray(jnp.nan, z.dtype), jnp.int32(0))
 
     def step(self, oracle: Lagrangian, state: EpochState, target: Target) -> EpochState:
@@ -211,16 +212,12 @@ class EpochSolver(Solver):
 
     def outcome(self, oracle, start, state: EpochState, plan, goal):
         """The last reset that descended; nothing is left to measure."""
-        at, objective = state.reset, float("nan")
-        if oracle.population is not None:
-            c = np.asarray(at.constraint, np.float64)
-            pull = np.asarray(oracle.multipliers, np.float64) + float(oracle.penalty) / 2 * c
-            objective = float(at.value) - float(pull @ c)
+        at = state.reset
         outcome = Outcome(
             z=at.z,
             value=at.value,
             first_value=state.first_value,
-            objective=objective,
+            objective=float(at.objective),
             constraint=at.constraint,
             multipliers=at.multipliers,
             stationarity=state.progress.stationarity,
@@ -250,7 +247,8 @@ def exact_reset(oracle: Lagrangian, z: jax.Array) -> tuple[Reset, jax.Array, Wor
     stationarity = jnp.linalg.norm(oracle.project_tangent(z, -at.gradient))
     multipliers = oracle.multipliers + oracle.penalty * at.constraint
     regular = regularity(oracle, z, at)
-    reset = Reset(z, at.value, at.gradient, at.constraint, multipliers, stationarity, regular, at.jacobian)
+    f = at.value - (oracle.multipliers + oracle.penalty / 2 * at.constraint) @ at.constraint
+    reset = Reset(z, at.value, f, at.gradient, at.constraint, multipliers, stationarity, regular, at.jacobian)
     return reset, jnp.zeros((), z.dtype), work
 
 
@@ -276,7 +274,7 @@ def sampled_reset(
     multipliers = oracle.multipliers + oracle.penalty * at.constraint + shift
     stationarity = jnp.where(n >= target.large_batch, stationarity, jnp.inf)  # a small batch verifies nothing
     regular = regularity(oracle, z, at)
-    reset = Reset(z, value, at.gradient, at.constraint, multipliers, stationarity, regular, at.jacobian)
+    reset = Reset(z, value, at.objective, at.gradient, at.constraint, multipliers, stationarity, regular, at.jacobian)
     return reset, SURE * error[0], work + compared
 
 
