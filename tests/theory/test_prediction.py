@@ -141,6 +141,8 @@ def test_what_it_refuses():
         theory.predict(problem)
     with pytest.raises(InputTypeError, match=r"a mescal\.Problem"):
         theory.predict("problem")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(InputError, match="tol="):
+        theory.predict(CONSTANTS, 0.05)  # would else be taken for x0, and the tolerance be the default
     for bad in (0.0, -1.0, math.inf):
         with pytest.raises(InputError, match="positive finite"):
             theory.predict(CONSTANTS, tol=bad)

@@ -224,6 +224,10 @@ def _constants(
     problem: Problem | ProblemConstants, x0: Any, constants: ProblemConstants | None, seed: int
 ) -> tuple[ProblemConstants, bool]:
     if isinstance(problem, ProblemConstants):
+        if x0 is not None:
+            raise InputError(
+                f"x0={x0!r} beside constants", "no x0: nothing is estimated", "for a tolerance, write tol=..."
+            )
         return problem, False
     if not isinstance(problem, Problem):
         raise InputTypeError(
