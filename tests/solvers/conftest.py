@@ -47,6 +47,14 @@ class Watched:
                 )
 
 
+@pytest.fixture(autouse=True)
+def forget_programs(request):
+    """Slow tests share no programs: each drops its own, which a process cannot hold by the hundred."""
+    yield
+    if request.node.get_closest_marker("slow"):
+        jax.clear_caches()
+
+
 @pytest.fixture
 def watch(monkeypatch):
     """Solve a named problem with nothing but a tolerance, and remember every inner solve."""
