@@ -13,7 +13,7 @@ from ..solvers.base import BROKEN, EXHAUSTED, RUNAWAY, VERIFIED, Memory, Solver
 from ..theory.survey import survey
 from .clock import Clock
 from .dual import complementary, dual_step, summable_bound
-from .goals import ready
+from .goals import gradient_tolerance, ready, searches_always
 from .history import History, Row
 from .inner import Solved, solve
 from .promise import make_promise
@@ -147,7 +147,7 @@ class Run:
         tilde = self.scales.multipliers(np.asarray(outcome.multipliers, np.float64))
         if self.program.population is not None:
             tilde = complementary(tilde, self._slack_by_row())
-        if inner == VERIFIED and feasible:
+        if feasible and (inner == VERIFIED or self._is_stuck(solved)):
             if judge(self, tilde, penalty).passes(settings.tolerance):
                 self.multipliers = tilde
                 return Status.CERTIFIED
@@ -168,6 +168,14 @@ class Run:
         scaled = dual_step(self.scales.scaled_multipliers(self.multipliers), violation, penalty, self._dual_bound(k))
         self.multipliers = self.scales.multipliers(scaled)
         return self._over_budget(row)
+
+    def _is_stuck(self, solved: Solved) -> bool:
+        """Whether the solver ended at a stationary point where it saw negative curvature and no way down: the judge decides.
+
+        Where the boundary of X is curved, it bends what looks like negative curvature on its tangent space. Not every time.
+        """
+        stationary = float(solved.outcome.stationarity) <= gradient_tolerance(self) * self.scales.objective
+        return solved.status == EXHAUSTED and stationary and self.promise is None and searches_always(self.outer)
 
     def _slack_by_row(self) -> np.ndarray:
         """The slack of every row of c; NaN for equalities."""
