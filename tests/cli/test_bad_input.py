@@ -63,6 +63,23 @@ def test_errors_for_machines(mescal):
     assert set(error) == {"found", "expected", "advice"} and "saddles/circle" in error["advice"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["solve", "saddles/circle", "--tol", "small", "--json"], "--tol"),
+        (["solve", "--colour", "--json"], "--colour"),
+        (["sovle", "--json"], "sovle"),
+        (["compare", "--json"], "RUN|PROBLEM"),
+        (["compare", "saddles/circle", "--seeds", "0", "--json"], "--seeds"),
+    ],
+)
+def test_what_typer_refuses_is_told_to_machines_too(mescal, arguments, said):
+    result = mescal(*arguments)
+    assert result.exit_code == 2 and result.stderr == ""
+    error = json.loads(result.stdout)["error"]
+    assert said in error["found"] and error["expected"].startswith("mescal ") and "--help" in error["advice"]
+
+
 def test_out_that_exists_is_refused_unless_forced(mescal, tiny, stored_folder, tmp_path):
     shutil.copytree(stored_folder, tmp_path / "r")
     result = mescal("solve", *tiny, "--seed", "4", "--out", "r", "-q", "--exact-history")

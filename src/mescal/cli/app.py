@@ -16,8 +16,10 @@ from .resume import resume
 from .solve import solve
 from .solvers import solvers
 from .theory import theory
+from .usage import Commands
 
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
