@@ -53,8 +53,10 @@ def next_goal(run: "Run", oracle: Lagrangian) -> Goal:
         seen = survey(oracle, run.z, jax.random.fold_in(run.key, (1 << 30) + run.outer))
         run.work += seen.work.tally()
         noise = float(seen.gradient_noise)
-        level = max(float(seen.stationarity_noise), float(seen.constraint_noise))
-        wanted = level / (RESET_ACCURACY * gradient) ** 2
+        wanted = max(
+            float(seen.stationarity_noise) / (RESET_ACCURACY * gradient) ** 2,
+            float(seen.constraint_noise) / (RESET_ACCURACY * tolerance.gradient * run.tighter) ** 2,
+        )
         largest = LARGEST_FIRST if run.outer == 0 else LARGEST_RESET
         gradient *= SAMPLED
         large = int(np.clip(wanted, SMALLEST_RESET, largest)) if np.isfinite(wanted) else SMALLEST_RESET

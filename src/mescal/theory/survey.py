@@ -32,7 +32,7 @@ class Survey(eqx.Module):
     constraint_sizes: jax.Array
     gradient_noise: jax.Array
     stationarity_noise: jax.Array
-    constraint_noise: jax.Array  # trace of the covariance of C
+    constraint_noise: jax.Array  # trace of the covariance of C, in the problem's units, as feasibility is measured
     smoothness: jax.Array  # |H g| / |g| along the gradient of L: a scale to start from, secants take over
     work: Work
 
@@ -70,7 +70,7 @@ def survey(oracle: Lagrangian, z: jax.Array, key: jax.Array) -> Survey:
         single = jax.tree.map(lambda leaf: leaf[None], row)
         (_, c), back = jax.vjp(lambda y: jax.tree.map(lambda v: v[0], form.evaluate(y, single, 1)), z)
         pulled = back((jnp.ones((), z.dtype), weight))[0]
-        return pulled + oracle.penalty * ((c - constraint) @ jacobian), pulled, c
+        return pulled + oracle.penalty * ((c - constraint) @ jacobian), pulled, c / form.constraint_scale
 
     if jax.tree.leaves(few):
         spreads = [jnp.sum(jnp.var(part, axis=0, ddof=1)) for part in jax.vmap(influence)(few)]

@@ -1,0 +1,39 @@
+"""Reset batches of streams: as large as the noise of stationarity and of feasibility ask, whatever the scales."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mescal
+from mescal import E
+from mescal.outer.goals import LARGEST_FIRST, RESET_ACCURACY, SMALLEST_RESET, next_goal
+from mescal.outer.run import Run
+from mescal.outer.settings import check_settings
+from mescal.solvers import Spider
+
+ROW, NOISE = 1e3, 0.01
+
+
+def reset_batch(tol) -> tuple[int, float]:
+    """The batch of the first reset for a constraint 1e3 (x_1 - 1 + 0.01 xi), and the scale of its row."""
+    normal = mescal.Sampler(lambda key: jax.random.normal(key))
+    constraint = E(lambda x, xi: ROW * (x[0] - 1 + NOISE * xi), over=normal) == 0
+    problem = mescal.Problem(E(lambda x: jnp.sum(x**2)), {"c": constraint})
+    options = {"cone": "paper", "seed": 0, "max_outer": 1, "max_inner": 1, "max_work": None, "max_seconds": None}
+    options |= {"penalty": 1.1, "growth": 1.1, "bounded_dual": False, "scale": True, "record": None}
+    settings = check_settings(tol=tol, confidence=0.95, callback=None, progress=None, **options)
+    run = Run(problem, np.zeros(2, np.float32), Spider(), settings, None)
+    return next_goal(run, run.oracle(run.penalty)).large_batch, float(run.scales.constraints[0])
+
+
+def test_feasibility_is_resolved_in_the_units_of_the_problem():
+    """c errs by 10 per sample: (10/(0.2 tol))^2 samples, from a variance of 128 samples, that is to 12 % (four of them)."""
+    batch, scale = reset_batch(0.4)
+    assert scale < 0.01  # the solver sees a row of unit size
+    assert batch == pytest.approx((ROW * NOISE / (RESET_ACCURACY * 0.4)) ** 2, rel=0.5)
+    assert SMALLEST_RESET < batch < LARGEST_FIRST
+
+
+def test_a_loose_tolerance_asks_for_the_least():
+    assert reset_batch(20.0)[0] == SMALLEST_RESET
