@@ -2,7 +2,7 @@
 
 import pytest
 
-SOLVERS = ("spider", "sg-hv-nc", "natasha2", "newton-cg")
+SOLVERS = ("spider", "sg-hv-nc", "natasha2", "newton-cg", "scr")
 STREAMS = tuple(f"hock-schittkowski/{number}" for number in (6, 7, 26, 39, 40))
 DATA = ("neyman-pearson/spambase", "neyman-pearson/madelon", "fairness/bank")
 SMALL = ("neyman-pearson/breast-cancer", "hock-schittkowski/6")

@@ -8,7 +8,7 @@ from scipy.optimize import NonlinearConstraint, minimize
 from mescal import problems
 from mescal.problems.sphere import eigenvalues, orthogonal
 
-SOLVERS = ("spider", "sg-hv-nc", "natasha2", "newton-cg")
+SOLVERS = ("spider", "sg-hv-nc", "natasha2", "newton-cg", "scr")
 FAST = ("saddles/strict", "saddles/circle", "saddles/active-bounds")
 SPHERES = ("saddles/sphere-dense", "saddles/sphere-axis")
 

@@ -68,6 +68,7 @@ class Result:
     penalty: float
     outer_iterations: int
     warnings: tuple[str, ...] = ()  # of the run; those of the judge are the certificate's
+    reason: str = ""  # for the solver, where it was chosen by `auto`
 
     @property
     def converged(self) -> bool:
@@ -93,6 +94,8 @@ class Result:
             f"{self.seconds.total:.2f} s of which {self.seconds.compile:.2f} s compiling and "
             f"{self.seconds.certificate:.2f} s certifying",
         ]
+        if self.reason:
+            lines.append(f"  {self.reason}")
         return "\n".join([*lines, *(f"  warning: {sentence}" for sentence in (*self.warnings, *c.warnings))])
 
 

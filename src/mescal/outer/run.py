@@ -41,6 +41,7 @@ class Run:
         self.problem, self.settings = problem, settings
         self.program, vector = problem.bind(start.x if x0 is None and start is not None else x0, "x0")
         self.solver = solver.sized(self.program.population)
+        self.reason = solver.reason(self.program.population)
         self.dtype = jax.dtypes.canonicalize_dtype(vector.dtype)
         self.data = problem.device_data(self.dtype)
         self.rule = surrogate(getattr(solver, "surrogate", "ustat"))
@@ -238,4 +239,5 @@ class Run:
             penalty=self.scales.penalty(penalty),
             outer_iterations=self.outer + 1,
             warnings=() if self.promise is None else self.promise.warnings,
+            reason=self.reason,
         )

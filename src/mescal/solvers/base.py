@@ -105,6 +105,10 @@ class Solver(eqx.Module):
         """The solver with what it left open settled for a population of this size (None: a stream), before compiling."""
         return self
 
+    def reason(self, population: int | None) -> str:
+        """Why `sized` chose another solver for such a population; empty where it chose none."""
+        return ""
+
     @abc.abstractmethod
     def plan(self, goal: Goal, dtype: Any) -> Any:
         """The parameters of one inner solve as array leaves: nothing in them may change what is compiled."""

@@ -18,7 +18,8 @@ from ..oracle import Work
 from .epoch import EpochSolver, Inner
 from .model import Model, make_model
 from .move import REACH, natural_radius
-from .truncated_cg import Step, newton_step
+from .subsample import Step, sufficient_step
+from .truncated_cg import truncated_cg
 
 FORCING = 0.1  # of |g|: a residual that ends CG ...
 FINAL = 0.5  # ... or this of the tolerance
@@ -56,7 +57,10 @@ class NewtonCG(EpochSolver):
         model = make_model(oracle, reset, memory.smoothness, memory.trust, key, batch, self.blocks)
         radius = REACH * memory.trust * natural_radius(oracle.form.split(reset.z)[0])
         enough = jnp.maximum(FORCING * jnp.linalg.norm(model.gradient), FINAL * target.gradient)
-        step, _, work = newton_step(model, radius, enough, min(self.products, reset.z.size))
+        cap = min(self.products, reset.z.size)
+        step, _, work = sufficient_step(
+            model, lambda of, size, start: truncated_cg(model, of, size, start, radius, enough, cap)
+        )
         moved = model.point(step.d)
         if whole:
             moved, spent = exact_length(model, step)

@@ -1,72 +1,20 @@
-"""Conjugate gradients on a sub-sampled Hessian in a ball, until enough, negative curvature, or the boundary.
+"""Conjugate gradients in a ball, until enough, negative curvature, or the boundary.
 
     min g.d + d'Hd/2  in  |d| <= R                       (Steihaug 1983)
 
-A direction p with p'Hp <= 0 is followed to the boundary, and so is one that would leave the ball. Then the error of H along
-d is looked at on as many fresh samples: if |(H_fresh - H) d| > |g|/2, the step has solved the noise of the sub-sample
-(the norm test of spec 9.5, for the Hessian along the step), and CG goes on from d with both sub-samples together.
+A direction p with p'Hp <= 0 is followed to the boundary, and so is one that would leave the ball.
 """
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from ..oracle import Work
 from .model import Model
+from .subsample import Step
 
-TEST = 0.5  # of |g|: error of H along the step
 NEGATIVE = 1e-6  # of the largest curvature seen: below it a curvature counts as none, which float32 cannot tell apart
-
-
-class Step(eqx.Module):
-    """A step d with H d, and how CG got there."""
-
-    d: jax.Array
-    product: jax.Array
-    boundary: jax.Array  # whether it ends on the boundary
-    negative: jax.Array  # whether negative curvature led there
-    top: jax.Array  # the largest curvature seen
-    steps: jax.Array  # of CG
-
-    @classmethod
-    def none(cls, g: jax.Array) -> "Step":
-        """Before CG."""
-        zero, no = jnp.zeros_like(g), jnp.asarray(False)
-        return cls(zero, zero, no, no, jnp.zeros((), g.dtype), jnp.int32(0))
-
-
-def newton_step(model: Model, radius: jax.Array, enough: jax.Array, cap: int) -> tuple[Step, jax.Array, Work]:
-    """A step with |g + Hd| <= enough, of at most `cap` products per sub-sample; and the blocks behind it, and the work."""
-    g = model.gradient
-    if model.batch is None:
-        whole, spent = model.whole()
-        step, work = truncated_cg(model, whole, jnp.int32(1), Step.none(g), radius, enough, cap)
-        return step, jnp.int32(1), spent + work
-
-    def going(state):
-        _, size, _, done, _ = state
-        return ~done & (size < model.capacity)
-
-    def grow(state):
-        blocks, size, step, _, work = state
-        more = jnp.minimum(jnp.maximum(2 * size, 1), model.capacity)
-        blocks, drawn = model.fill(blocks, size, more)
-        fresh, checked = model.product(blocks, size, more, step.d)
-        good = (size > 0) & (jnp.linalg.norm(fresh - step.product) <= TEST * jnp.linalg.norm(g))
-        share = size.astype(g.dtype) / more
-        pooled = eqx.tree_at(lambda s: s.product, step, share * step.product + (1 - share) * fresh)
-        step, spent = jax.lax.cond(
-            good,
-            lambda: (step, Work.zero()),
-            lambda: truncated_cg(model, blocks, more, pooled, radius, enough, cap),
-        )
-        return blocks, jnp.where(good, size, more), step, good, work + drawn + checked + spent
-
-    start = (model.empty(), jnp.int32(0), Step.none(g), jnp.asarray(False), Work.zero())
-    _, size, step, _, work = jax.lax.while_loop(going, grow, start)
-    return step, size, work
 
 
 def truncated_cg(

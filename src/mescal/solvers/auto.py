@@ -1,0 +1,63 @@
+"""`auto`: the solver that fits what is known of a problem before its first sample is looked at.
+
+| what is known | choice | why |
+|---|---|---|
+| a finite population of at most 8192 thetas | `newton-cg` | a full pass costs what a batch would: exact Newton steps |
+| a larger one | `spider` | its steps cost the square root of the population, a Newton step several passes |
+| a stream | `spider` | Newton steps need a gradient that is sharper than they are long |
+
+Measured, see benchmarks/auto.py. The dimension does not enter: on 58 to 500 variables it did not change the order.
+"""
+
+from typing import ClassVar
+
+import equinox as eqx
+
+from .base import Solver
+from .newton_cg import NewtonCG
+from .spider import Spider
+
+
+class Auto(Solver):
+    """Chooses among the solvers of this folder; the result says which, and why.
+
+    **Arguments:**
+
+    - `small`: the largest population that is looked at whole.
+    """
+
+    name: ClassVar[str] = "auto"
+
+    small: int = eqx.field(static=True, default=8192)
+
+    def sized(self, population):
+        """The solver for a population of this size (None: a stream)."""
+        chosen = NewtonCG(exact=self.small) if self._whole(population) else Spider()
+        return chosen.sized(population)
+
+    def reason(self, population):
+        """Which solver that is, and why."""
+        if population is None:
+            return "spider was chosen since samples come from a stream"
+        if self._whole(population):
+            return f"newton-cg was chosen since a full pass is {population} thetas, at most {self.small}"
+        return f"spider was chosen since a full pass is {population} thetas, more than {self.small}"
+
+    def _whole(self, population: int | None) -> bool:
+        return population is not None and population <= self.small
+
+    def plan(self, goal, dtype):
+        """That of the chosen solver, like all that follows."""
+        return self.sized(goal.population).plan(goal, dtype)
+
+    def init(self, oracle, z, plan, memory, key):
+        """See `plan`."""
+        return self.sized(oracle.population).init(oracle, z, plan, memory, key)
+
+    def step(self, oracle, state, plan):
+        """See `plan`."""
+        return self.sized(oracle.population).step(oracle, state, plan)
+
+    def outcome(self, oracle, start, state, plan, goal):
+        """See `plan`."""
+        return self.sized(oracle.population).outcome(oracle, start, state, plan, goal)
