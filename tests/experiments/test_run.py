@@ -3,7 +3,7 @@
 import pytest
 
 from mescal import InputError
-from mescal.experiments import load_run, run, write_config
+from mescal.experiments import load_run, run, task, write_config
 from mescal.experiments.run import difference
 
 HOPELESS = {"tol": 1e-12, "max_outer": 1, "max_inner": 5}  # float32 does not reach it
@@ -54,8 +54,20 @@ def test_a_folder_with_other_things_is_refused(tiny, tmp_path):
     (tmp_path / "thesis.tex").write_text("", encoding="utf-8")
     with pytest.raises(InputError, match="exists and is not a run folder"):
         run(tiny(), tmp_path)
-    with pytest.raises(InputError, match="exists and is not a run folder"):
+    with pytest.raises(InputError, match=r"thesis.tex is a file"):
         run(tiny(), tmp_path / "thesis.tex")
+
+
+def test_a_wrong_request_leaves_no_folder_and_replaces_nothing(stored, tmp_path):
+    """That a group does not exist is known once the data are read: nothing was written by then."""
+    wrong = task("fairness/diabetes", parameters={"group": "sex=9"})
+    with pytest.raises(InputError, match="no level of sex"):
+        run(wrong, tmp_path / "r")
+    assert not (tmp_path / "r").exists()
+    before = sorted(path.name for path in stored.path.iterdir())
+    with pytest.raises(InputError, match="no level of sex"):
+        run(wrong, stored.path, force=True)
+    assert sorted(path.name for path in stored.path.iterdir()) == before
 
 
 def test_limits_end_a_run_without_a_certificate(tiny, tmp_path):

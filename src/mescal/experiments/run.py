@@ -34,9 +34,9 @@ def run(
     path = Path(folder)
     if not force and (stored := stored_run(task, path)) is not None:
         return stored
+    named = task.make_problem() if named is None else named  # first: a wrong request leaves no folder
     clear(path)
     write_config(path, task.config())
-    named = task.make_problem() if named is None else named
     result = minimize(named.problem, named.x0, progress=progress, **task.arguments())
     return write_result(path, result, problem=task.problem, about=about(task, named))
 
@@ -58,6 +58,8 @@ def stored_run(task: Task, path: Path) -> StoredRun | None:
         occupied = path.exists() and (not path.is_dir() or any(not _is_leftover(entry) for entry in path.iterdir()))
     except OSError as error:
         raise cannot_read(path, error) from error
+    if occupied and not path.is_dir():
+        raise InputError(f"{path} is a file", "a folder that is new or empty", "name another")
     if occupied:
         raise InputError(
             f"{path} exists and is not a run folder", "a folder that is new or empty", "name another, or pass --force"
