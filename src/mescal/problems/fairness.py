@@ -66,13 +66,21 @@ def build(dataset: str, *, tau: float, rho: float, group: str, encoding: str, dt
     return Statement(fairness_problem(labelled, population, target, tau, rho), start(population.shape[1], dtype))
 
 
+SHARED = "Logistic model whose rate for a target group is at least tau times the population's."
+
+
+def _demand(name: str, group: str, tau: float) -> str:
+    """What sets a tight variant apart from the problem that it varies."""
+    return f"With an active constraint ({group}, tau {tau:g}). " if name.endswith("-tight") else ""
+
+
 def _entry(name: str, group: str, tau: float, optimum: float) -> Entry:
     dataset = name.removesuffix("-tight")
     about = datasets.about(dataset)
     return Entry(
         f"fairness/{name}",
         functools.partial(build, dataset),
-        f"Logistic model whose rate for a target group is at least tau times the population's. {about.description}",
+        f"{SHARED} {_demand(name, group, tau)}{about.description}",
         {
             "tau": Parameter(tau, "the least rate of the target group, as a fraction of the population's", low=0),
             "rho": RHO,
