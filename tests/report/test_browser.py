@@ -1,9 +1,11 @@
 """The page in a real browser: it complains of nothing, asks for nothing, shows values, hides, sorts, fits a phone, prints."""
 
+import io
 import zlib
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from mescal.report import write_report
 from tests.report.browser import Browser, Page, find_browser
@@ -157,3 +159,22 @@ def _pages(printed: bytes) -> int:
         except zlib.error:
             continue
     return count
+
+
+def test_a_table_that_goes_on_says_so(browser, report):
+    """On a phone the first table is wider than the screen: its right edge is shaded until it is scrolled to its end."""
+    page = Page(browser, report, width=390)
+    edge = """(() => { const b = document.querySelector('.scroll').getBoundingClientRect();
+      return [Math.round(b.right - 4 + scrollX), Math.round(b.bottom - 6 + scrollY)] })()"""
+
+    def shade() -> int:
+        x, y = page.evaluate(edge)
+        picture = Image.open(io.BytesIO(page.screenshot())).convert("L")
+        return int(picture.getpixel((x, y)))  # pyright: ignore[reportArgumentType]
+
+    assert page.evaluate(
+        "document.querySelector('.scroll').scrollWidth > document.querySelector('.scroll').clientWidth"
+    )
+    assert shade() < 240
+    page.evaluate("document.querySelector('.scroll').scrollLeft = 1e6")
+    assert shade() > 250

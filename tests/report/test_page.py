@@ -130,6 +130,19 @@ def test_comparison_agrees_with_the_command_line(make_run):
     assert [row[1] for row in rows.values()] == ["certified", "3 certified, 1 work limit"]
 
 
+def test_medians_of_counts_are_not_rounded(make_run):
+    """Four and five outer iterations have the median 4.5, here as in the table of the command line."""
+    runs = [make_run("saddles/circle", seed=seed, rows=4 + seed) for seed in (0, 1)]
+    assert compare(runs)[0].outer.median == 4.5
+    assert re.search(r'data-value="4.5">4.5<small>4 to 5</small>', render(runs))
+
+
+def test_settings_list_what_runs_have(make_run):
+    """A parameter that only one of two problems has is not said to be none in the other."""
+    runs = [make_run("toy/one", config={"parameters": {"tau": 0.2}}), make_run("toy/two")]
+    assert re.search(r"<dt>parameters.tau</dt>\s*<dd>0.2</dd>", render(runs))
+
+
 def test_curves_hold_the_judges_numbers(make_run):
     for exact in (True, False):
         run = make_run(exact=exact)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from mescal.report.numbers import tick_labels
 from mescal.report.scales import MOST_TICKS, linear_scale, log_scale, signed_scale
 
 SIZES = st.floats(1e-9, 1e9)
@@ -56,3 +57,18 @@ def test_what_is_below_a_log_axis_is_drawn_at_its_end():
 )
 def test_ticks_of_wide_and_narrow_log_axes(low, high, expected):
     np.testing.assert_allclose(log_scale([low, high]).ticks(), expected)
+
+
+@given(st.floats(-1e6, 1e6), st.floats(0, 1))
+def test_labels_of_an_axis_differ_and_stay_short(value, spread):
+    """Values that agree in many digits too: the axis is never so short that four digits cannot tell its ticks apart."""
+    values = tick_labels(linear_scale([value, value * (1 + spread)]).ticks(5))
+    assert len(set(values)) == len(values)
+    plain = [label for label in values if "10" not in label]
+    assert all(sum(map(str.isdigit, label.lstrip("−0."))) <= 4 for label in plain)
+
+
+def test_objectives_that_agree_are_level():
+    scale = linear_scale([-0.25, -0.2499999, -0.2499995])
+    assert np.ptp(scale.position([-0.25, -0.2499995])) < 0.01
+    assert tick_labels(scale.ticks(5)) == ["−0.2505", "−0.25", "−0.2495"]

@@ -7,7 +7,7 @@ import numpy as np
 from .curves import MARKERS, Curve, columns
 from .look import LOOKS
 from .markup import script_json, tag, text
-from .numbers import number, tick, work_tick
+from .numbers import number, tick, tick_labels, work_tick
 from .panels import Drawn, Panel
 
 WIDTH, HEIGHT = 380, 250
@@ -80,10 +80,11 @@ def _crowd(panel: Panel, x: float, baseline: float) -> int:
 
 def _axes(panel: Panel) -> str:
     parts = []
-    for value in panel.scale.ticks(5):
+    values = panel.scale.ticks(5)
+    for value, label in zip(values, tick_labels(values), strict=True):
         y = float(y_of(panel, value))
         parts.append(f'<path class="grid" d="M{LEFT},{y:.1f}H{RIGHT}"/>')
-        parts.append(f'<text class="y" x="{LEFT - 6}" y="{y + 3.5:.1f}">{tick(value)}</text>')
+        parts.append(f'<text class="y" x="{LEFT - 6}" y="{y + 3.5:.1f}">{label}</text>')
     for value in panel.work.ticks(5):
         x = float(x_of(panel, value))
         parts.append(f'<path class="grid" d="M{x:.1f},{TOP}V{BOTTOM}"/>')

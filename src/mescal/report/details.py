@@ -65,7 +65,7 @@ def _merged(contents: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     names = dict.fromkeys(name for content in contents for name in content if name not in HIDDEN)
     merged = []
     for name in names:
-        values = list(dict.fromkeys(short(content.get(name)) for content in contents))
+        values = list(dict.fromkeys(short(content[name]) for content in contents if name in content))
         shown = ", ".join(values[:8]) + (f" and {len(values) - 8} more" if len(values) > 8 else "")
         merged.append((text(name), text(shown)))
     return merged

@@ -19,7 +19,7 @@ from ..experiments.store import StoredRun
 from .arrange import Group, arrange
 from .curves import MARKERS, columns
 from .look import LOOKS
-from .numbers import tick, work_tick
+from .numbers import tick_labels, work_tick
 from .panels import FINE, Panel, markers, panels, seeds, source
 from .view import MEASURES
 
@@ -149,7 +149,7 @@ def _draw_panel(ax: "Axes", panel: Panel):
     ax.set_xticks(ticks, [work_tick(v) for v in ticks])
     ax.set_xticks([], minor=True)
     ticks = panel.scale.ticks()
-    ax.set_yticks([float(place(v)) for v in ticks], [tick(v) for v in ticks])
+    ax.set_yticks([float(place(v)) for v in ticks], tick_labels(ticks))
     ax.tick_params(length=2.5, width=0.6, labelsize=7.5)
     ax.grid(True, color="#e4e4e4", linewidth=0.6)
     ax.set_axisbelow(True)

@@ -1,6 +1,8 @@
 """Numbers as people read them."""
 
 import math
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -37,12 +39,22 @@ def short(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def tick(value: float) -> str:
-    """A label of an axis: plain between 0.001 and 1000, a power of ten beyond."""
+def tick_labels(values: Sequence[float]) -> list[str]:
+    """Labels of an axis with three digits, or as many more as its steps need."""
+    ordered = sorted(values)
+    step = min((b - a for a, b in pairwise(ordered)), default=math.inf)
+    enough = (d for d in range(3, 7) if all(abs(float(f"{v:.{d}g}") - v) < step / 100 for v in values))
+    digits = next(enough, 7)
+    return [tick(value, digits) for value in values]
+
+
+def tick(value: float, digits: int = 3) -> str:
+    """A label of an axis: plain between 0.001 and 10,000, a power of ten beyond."""
     if value == 0 or 1e-3 <= abs(value) < 1e4:
-        return f"{value:.3g}".replace("-", "−")
+        text = f"{value:.{digits}g}"
+        return (f"{value:.0f}" if "e" in text else text).replace("-", "−")
     exponent = math.floor(math.log10(abs(value)) + 1e-9)
-    mantissa = f"{value / 10**exponent:.3g}".replace("-", "−")
+    mantissa = f"{value / 10**exponent:.{digits}g}".replace("-", "−")
     power = f"10{str(exponent).translate(_SUPERSCRIPT)}"
     return {"1": power, "−1": f"−{power}"}.get(mantissa, f"{mantissa}·{power}")
 

@@ -15,6 +15,7 @@ import numpy as np
 DECADES = 4  # below the tolerance: what is smaller is drawn at the lower edge of the panel
 MARGIN = 0.06  # of the axis, at either end
 MOST_TICKS = 6
+SAME = 0.005  # four digits tell the ticks of an axis this long apart
 SHORT = 0.5  # decades: below that a logarithmic axis has even ticks
 
 
@@ -83,10 +84,11 @@ def signed_scale(values: Iterable[float], limit: float, linear: float) -> Scale:
 
 
 def linear_scale(values: Iterable[float]) -> Scale:
-    """A plain axis around values."""
+    """A plain axis around values; what differs by less than a fraction `SAME` of its size is drawn as nearly level."""
     kept = [float(v) for v in values if np.isfinite(v)] or [0.0]
     low, high = min(kept), max(kept)
-    room = MARGIN * (high - low) or 0.05 * max(abs(high), 1e-3)
+    room = max(MARGIN * (high - low), (SAME * max(abs(low), abs(high)) - (high - low)) / 2)
+    room = room or 0.05e-3
     return Scale("linear", low - room, high + room)
 
 

@@ -112,7 +112,7 @@ def _compared(series: Series, base: float, head: bool) -> list[str]:
     time, time_range = _median(series, lambda view: view.seconds, seconds)
     objective, objective_range = _median(series, lambda view: view.number("objective"), lambda v: number(v, 4))
     flat, flat_range = _median(series, lambda view: view.number("certificate", "relative_stationarity"), number)
-    outer, outer_range = _median(series, lambda view: view.number("outer_iterations"), count)
+    outer, outer_range = _median(series, lambda view: view.number("outer_iterations"), number)
     return [
         word(series.label, dot(series), head=head),
         word(_statuses(series), f"{text(_statuses(series))}<small>{certified} of {len(series.views)} runs</small>"),
@@ -121,7 +121,7 @@ def _compared(series: Series, base: float, head: bool) -> list[str]:
         figure(time, seconds, time_range),
         figure(objective, lambda v: number(v, 4), objective_range),
         figure(flat, number, flat_range),
-        figure(outer, count, outer_range),
+        figure(outer, number, outer_range),
     ]
 
 
