@@ -93,6 +93,21 @@ def test_out_that_exists_is_refused_unless_forced(mescal, tiny, stored_folder, t
     )
 
 
+def test_a_comparison_with_a_solver_that_is_not_there_is_refused_before_anything_runs(mescal, stored_folder, tmp_path):
+    result = mescal("compare", stored_folder, "--to", "natasha2")
+    assert result.exit_code == 2 and "no solver among these runs named 'natasha2'" in result.stderr
+    result = mescal("compare", "saddles/circle", "--to", "spidre", "--out", "store")
+    assert result.exit_code == 2 and "the nearest is 'spider'" in result.stderr and not (tmp_path / "store").exists()
+    shown = mescal("compare", stored_folder, "--to", "spider")
+    assert shown.exit_code == 0 and "x spider" in shown.stdout and "without compiling" in shown.stdout
+
+
+def test_a_wrong_group_leaves_no_folder(mescal, tmp_path):
+    result = mescal("solve", "fairness/diabetes", "--set", "group=sex=9")
+    assert result.exit_code == 2 and "no level of sex" in result.stderr
+    assert not (tmp_path / "runs").exists()
+
+
 @pytest.mark.parametrize("command", ["certify", "resume", "report", "compare"])
 def test_a_run_of_another_version_is_refused_by_name(mescal, stored_folder, tmp_path, command):
     shutil.copytree(stored_folder, tmp_path / "old")

@@ -34,6 +34,9 @@ def test_problems(mescal):
     assert listing.exit_code == 0
     assert all(name in listing.stdout for name in known_problems.names())
     assert [entry["name"] for entry in json.loads(mescal("problems", "--json").stdout)] == list(known_problems.names())
+    entries = json.loads(mescal("problems", "--json").stdout)
+    assert len({entry["description"] for entry in entries}) == len(entries)
+    assert "With an active constraint (marital=married, tau 1)." in listing.stdout
     one = mescal("problems", "fairness/bank")
     assert "tau" in one.stdout and "0.4" in one.stdout and "a number >= 0" in one.stdout
     assert json.loads(mescal("problems", "fairness/bank", "--json").stdout)["parameters"]["tau"]["default"] == 0.4
@@ -43,8 +46,8 @@ def test_solvers(mescal):
     listing = mescal("solvers")
     assert all(name in listing.stdout for name in known_solvers.names())
     one = mescal("solvers", "spider")
-    assert "period" in one.stdout and "batch=64" in one.stdout
-    assert json.loads(mescal("solvers", "spider", "--json").stdout)["settings"]["batch"] == 64
+    assert "period" in one.stdout and "batch=0" in one.stdout and "0 is left to the solver" in one.stdout
+    assert json.loads(mescal("solvers", "spider", "--json").stdout)["settings"]["batch"] == 0
 
 
 def test_datasets_say_where_they_are(mescal, monkeypatch, tmp_path):

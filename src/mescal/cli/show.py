@@ -94,12 +94,13 @@ def facts(result: Mapping[str, Any]) -> Table:
     table.add_row(
         "work",
         f"{count(work['total'])} evaluations: {count(work['gradients'])} gradients + 2 x {count(work['hvps'])} "
-        f"Hessian-vector products; the judge {count(work['certificate'])}",
+        f"Hessian-vector products; the judge's own {count(work['certificate'])} are apart",
     )
     table.add_row("outer iterations", f"{result['outer_iterations']}")
     table.add_row(
         "seconds",
-        f"{seconds['total']:.2f}, of which compiling {seconds['compile']:.2f}, certifying {seconds['certificate']:.2f}",
+        f"{seconds['total']:.2f}, of which compiling {seconds['compile']:.2f}; the judge took {seconds['certificate']:.2f}, "
+        "with what was compiled for it",
     )
     for column in table.columns[:1]:
         column.style = "dim"

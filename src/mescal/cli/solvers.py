@@ -56,6 +56,8 @@ def solvers(
             Text(settings, "dim"),
         )
     console.print(table)
+    if any(value == 0 and not isinstance(value, bool) for solver in found for value in _settings(solver).values()):
+        console.print("\nA setting of 0 is left to the solver.", style="dim")
 
 
 def _about(solver: Solver) -> str:
