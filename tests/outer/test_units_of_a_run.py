@@ -6,7 +6,7 @@ import pytest
 
 import mescal
 from mescal import E, Tolerance
-from mescal.outer.scaling import Scales
+from mescal.outer.scaling import Scales, choose_scales
 
 FACTOR, ROW = 1e4, 1e3
 DATA = np.array([[0.0, 0.0], [2.0, 0.0]], np.float32)  # mean (1, 0)
@@ -36,6 +36,11 @@ def test_there_and_back():
     assert scales.penalty(3.0) == pytest.approx(3.0 * 16 / 0.5)
     assert scales.scaled_penalty(scales.penalty(3.0)) == pytest.approx(3.0)
     assert Scales(0.5, np.zeros(0)).scaled_penalty(Scales(0.5, np.zeros(0)).penalty(3.0)) == pytest.approx(3.0)
+
+
+def test_sizes_that_say_nothing_leave_the_scale_alone():
+    scales = choose_scales(np.nan, np.array([np.inf, 0.0, 1.0, 1e4]))
+    assert scales.objective == 1 and scales.constraints.tolist() == [1.0, 1.0, 1.0, 1e-4]
 
 
 def test_values_are_those_of_the_problem_as_stated(result):

@@ -44,4 +44,5 @@ def choose_scales(objective: float, constraints: np.ndarray) -> Scales:
 
 
 def _factor(size: float) -> float:
-    return 1.0 if size == 0 or PLAIN[0] <= size <= PLAIN[1] else 1.0 / size
+    plain = size == 0 or not np.isfinite(size) or PLAIN[0] <= size <= PLAIN[1]
+    return 1.0 if plain else 1.0 / size
