@@ -58,6 +58,14 @@ def test_a_folder_with_other_things_is_refused(tiny, tmp_path):
         run(tiny(), tmp_path / "thesis.tex")
 
 
+def test_what_a_solver_refuses_leaves_no_folder(tiny, tmp_path):
+    """A setting that is refused only once the solver sees it; folders that were there before stay."""
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(InputError, match="batch of -5"):
+        run(tiny(options={"batch": -5}), tmp_path / "mine" / "deep" / "r")
+    assert list(tmp_path.rglob("*")) == [tmp_path / "mine"]
+
+
 def test_a_wrong_request_leaves_no_folder_and_replaces_nothing(stored, tmp_path):
     """That a group does not exist is known once the data are read: nothing was written by then."""
     wrong = task("fairness/diabetes", parameters={"group": "sex=9"})

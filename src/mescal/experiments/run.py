@@ -1,6 +1,7 @@
 """One task becomes one run folder; a finished one is not run again."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,13 @@ def run(
         return stored
     named = task.make_problem() if named is None else named  # first: a wrong request leaves no folder
     clear(path)
+    new = [folder for folder in (path, *path.parents) if not folder.exists()]
     write_config(path, task.config())
-    result = minimize(named.problem, named.x0, progress=progress, **task.arguments())
+    try:
+        result = minimize(named.problem, named.x0, progress=progress, **task.arguments())
+    except InputError:
+        forget(path, new)
+        raise
     return write_result(path, result, problem=task.problem, about=about(task, named))
 
 
@@ -86,6 +92,14 @@ def clear(path: Path):
             part.unlink(missing_ok=True)
     except OSError as error:
         raise WriteError.of(path, error) from error
+
+
+def forget(path: Path, new: Sequence[Path]):
+    """Take back the beginning of a run that was refused: its files, and the folders that were made for it if they are empty."""
+    with suppress(OSError, WriteError):
+        clear(path)
+        for folder in new:
+            folder.rmdir()
 
 
 def _is_leftover(entry: Path) -> bool:
