@@ -99,8 +99,8 @@ def facts(result: Mapping[str, Any]) -> Table:
     table.add_row("outer iterations", f"{result['outer_iterations']}")
     table.add_row(
         "seconds",
-        f"{seconds['total']:.2f}, of which compiling {seconds['compile']:.2f}; the judge took {seconds['certificate']:.2f}, "
-        "with what was compiled for it",
+        f"{seconds['total']:.2f}, of which compiling {seconds['compile']:.2f} and judging {seconds['certificate']:.2f}, "
+        "which overlap",
     )
     for column in table.columns[:1]:
         column.style = "dim"

@@ -127,7 +127,9 @@ def carry_out(given: Task, folder: Path, force: bool, as_json: bool, quiet: bool
     finish(
         stored,
         as_json,
-        "" if kept is None else "This very run is stored already; nothing was run. (--force runs it again.)",
+        ""
+        if kept is None
+        else "This very run is stored already; nothing was run. (`mescal solve --force` runs it again.)",
     )
 
 
