@@ -11,7 +11,7 @@ from .numbers import number, tick, tick_labels, work_tick
 from .panels import Drawn, Panel
 
 WIDTH, HEIGHT = 380, 250
-LEFT, RIGHT, TOP, BOTTOM = 50, 368, 10, 210
+LEFT, RIGHT, TOP, BOTTOM = 56, 368, 10, 210
 LABEL = 96  # the width of the tolerance's label
 
 
