@@ -11,8 +11,9 @@ from PIL import Image
 from mescal import InputError
 from mescal.report import write_figures
 from mescal.report.arrange import arrange
-from mescal.report.figures import draw
+from mescal.report.figures import caption, draw
 from mescal.report.look import LOOKS
+from mescal.report.page import render
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -47,6 +48,14 @@ def test_lines_and_markers_are_the_stores(make_run):
         passing = measured >= -0.01 if name == "curvature" else measured <= 0.01
         above = heights > level
         assert (above == passing).all() if name == "curvature" else (above == ~passing).all()
+
+
+def test_lines_are_explained_where_there_are_lines(make_run):
+    """Runs of one outer iteration are markers alone."""
+    for rows, explained in ((1, False), (3, True)):
+        runs = [make_run(seed=seed, rows=rows) for seed in range(2)]
+        assert ("Line: median" in caption(arrange(runs))) is explained
+        assert ("Lines are medians" in render(runs)) is explained
 
 
 def test_solver_estimates_are_said_to_be_such(make_run):

@@ -103,12 +103,13 @@ def draw(groups: Sequence[Group]) -> "Figure":
 
 def caption(groups: Sequence[Group]) -> str:
     """What lines, bands, markers and dashes are, over how many seeds, and who measured."""
-    several = any(len(series.ended) > 1 for group in groups for series in group.series)
-    edge = any(panel.clipped for group in groups for panel in panels(group))
+    drawn = [panel for group in groups for panel in panels(group)]
+    lines = any(one.moves and len(one.seeds) > 1 for panel in drawn for one in panel.drawn)
+    edge = any(panel.clipped for panel in drawn)
     sentences = [
         "Total work: gradients + 2 Hessian-vector products, per sample.",
         f"{markers(groups)} ({seeds(groups)}, {source(groups)}).",
-        "Line: median; band: smallest to largest." if several else "",
+        "Line: median; band: smallest to largest." if lines else "",
         f"Dashed: tolerance {groups[0].tolerance_text}.",
         f"The eigenvalue's axis is linear up to 1/{FINE:g} of the tolerance, logarithmic outside.",
         "Values below a logarithmic axis are drawn at its lower end." if edge else "",

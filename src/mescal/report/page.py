@@ -129,12 +129,12 @@ def _legend(group: Group) -> str:
 
 
 def _how_to_read(group: Group, clipped: bool) -> str:
-    several = any(len(series.ended) > 1 for series in group.series)
+    lines = any(one.moves and len(one.seeds) > 1 for panel in panels(group) for one in panel.drawn)
     sentences = [
         f"Values are {source([group])}, at the end of each outer iteration.",
         f"Lines are medians over {seeds([group])}, bands reach from the smallest to the largest; "
         "a run that has ended keeps its last value."
-        if several
+        if lines
         else "",
         f"{markers([group])}.",
         "Shaded is what passes the tolerance. The eigenvalue's axis is linear near zero and logarithmic outside.",
