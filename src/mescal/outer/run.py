@@ -23,7 +23,7 @@ from .scaling import Scales, choose_scales
 from .settings import Settings
 from .start import checked_start
 from .status import Status
-from .verdict import is_infeasible, judge, learn_from_refusal
+from .verdict import is_infeasible, judge, last_judgement, learn_from_refusal
 
 SLOW = 0.5  # of the violation before: falling less than this, it asks for a larger penalty ...
 RISE = 4.0  # ... by this factor, instead of the schedule's
@@ -212,10 +212,7 @@ class Run:
     def _result(self, status: Status) -> Result:
         """Everything, with a certificate of the last good point whatever happened."""
         penalty = self.penalty
-        if self.certificate is None:
-            judge(self, self.multipliers, penalty)
-        certificate = self.certificate
-        assert certificate is not None
+        certificate = last_judgement(self, penalty, status is not Status.NOT_FINITE)
         if (
             status is not Status.CERTIFIED
             and status is not Status.NOT_FINITE

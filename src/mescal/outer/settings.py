@@ -69,6 +69,9 @@ def check_settings(**given: Any) -> Settings:
         )
     if not _is_number(given["confidence"]) or not 0 < given["confidence"] < 1:
         raise InputError(f"confidence={given['confidence']!r}", "a number between 0 and 1", "use for example 0.95")
+    for name in ("bounded_dual", "scale"):
+        if not isinstance(given[name], (bool, np.bool_)):
+            raise InputTypeError(f"{name}={given[name]!r}", "True or False", "leave it out for the default")
     for name in ("callback", "progress"):
         if given[name] is not None and not callable(given[name]):
             raise InputTypeError(f"{name}={given[name]!r}", "a function of one history row", "leave it out if unsure")

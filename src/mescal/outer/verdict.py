@@ -14,8 +14,8 @@ PROGRESS = 0.9  # factor that counts as progress
 IRREGULAR = 1e-3  # regularity below which a violated constraint cannot be improved to first order
 
 
-def judge(run: "Run", multipliers: np.ndarray, penalty: float) -> Certificate:
-    """Ask the judge about the present point."""
+def judge(run: "Run", multipliers: np.ndarray | None, penalty: float) -> Certificate:
+    """Ask the judge about the present point; without multipliers it takes the best for it."""
     layout = run.program.layout
     x, slack = run.form.split(run.z)
     certificate = certify(
@@ -32,6 +32,25 @@ def judge(run: "Run", multipliers: np.ndarray, penalty: float) -> Certificate:
     run.certificate = certificate
     run.certify_seconds = certificate.seconds
     return certificate
+
+
+def last_judgement(run: "Run", penalty: float, finite: bool) -> Certificate:
+    """The certificate of where a run ended: at its own multipliers, or, where these fail and better ones pass, at the best.
+
+    Multipliers of a run that broke off may lag behind its point, or be spoilt by rounding; only on finite populations,
+    where a second look is cheap.
+    """
+    own = run.certificate or judge(run, run.multipliers, penalty)
+    tolerance = run.settings.tolerance
+    if own.passes(tolerance) or not finite or run.program.population is None or not run.program.layout.size:
+        return own
+    best = judge(run, None, penalty)
+    if not best.passes(tolerance):
+        run.judged += best.work
+        run.certificate = own
+        return own
+    run.judged += own.work
+    return best
 
 
 def learn_from_refusal(run: "Run"):

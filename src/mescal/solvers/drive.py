@@ -1,4 +1,4 @@
-"""The one compiled loop: steps of a sub-solver until it is done, a chunk of steps has passed, or a counter is half full.
+"""The one compiled loop: steps of a sub-solver until it is done or a chunk of steps has passed.
 
 Everything that changes between outer iterations is an array leaf of the arguments, so a solver and a problem have one
 compiled program. A chunk is the unit of progress, budgets and interruption.

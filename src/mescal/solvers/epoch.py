@@ -130,7 +130,7 @@ class EpochSolver(Solver):
         )
 
     def _period(self, goal: Goal) -> int:
-        """Steps between resets: on a stream as many as cost what a reset costs, so that neither dominates."""
+        """Steps between resets: on a stream as many as take half as many batches as a reset holds, within bounds."""
         if goal.population is not None:
             return self.period
         return int(np.clip(goal.large_batch // (2 * self.batch), self.period, LONGEST_PERIOD))
