@@ -55,7 +55,8 @@ def test_history_columns(stored):
     assert names[: len(PLAIN)] == list(PLAIN) and "multiplier:circle" in names
     assert {f"exact:{m}" for m in ("stationarity", "feasibility", "curvature", "objective")} <= set(names)
     lengths = {len(column) for column in stored.history.values()}
-    assert lengths == {stored.result["outer_iterations"]}
+    assert lengths == {1 + stored.result["outer_iterations"]}  # the start has a row of its own
+    assert stored.history["outer"][0] == -1
     assert stored.history["work"][-1] <= stored.result["work"]["total"]
     assert stored.history["inner"].dtype.kind == "U"
 

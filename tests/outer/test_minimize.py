@@ -85,11 +85,11 @@ class TestEverySolver:
             assert not np.array_equal(other.x, again.x)
 
     def test_nothing_recompiles(self, problem, solved, name):
-        """Another start, seed and tolerance, and 30 outer iterations: no function is traced again."""
+        """Another start, seed and tolerance, and 30 outer iterations: no function is traced again, nothing is compiled."""
         before = len(TRACES)
-        mescal.minimize(problem, X0 + 0.1, solver=name, tol=0.01, seed=3)
-        mescal.minimize(problem, X0, solver=name, tol=1e-7, seed=4, max_outer=30, max_inner=40)
-        assert len(TRACES) == before
+        other = mescal.minimize(problem, X0 + 0.1, solver=name, tol=0.01, seed=3)
+        many = mescal.minimize(problem, X0, solver=name, tol=1e-7, seed=4, max_outer=30, max_inner=40)
+        assert len(TRACES) == before and other.seconds.compile == many.seconds.compile == 0
 
     def test_stop_reasons(self, problem, name):
         few = mescal.minimize(problem, X0, solver=name, tol=1e-7, max_outer=1, max_inner=50)
@@ -133,7 +133,7 @@ class TestEverySolver:
         at_once = mescal.minimize(broken, np.array([1.5], np.float32), solver=name, max_outer=3)
         assert at_once.status is Status.NOT_FINITE and at_once.x == 1.5
         later = mescal.minimize(broken, np.array([0.0], np.float32), solver=name, max_outer=3)
-        assert not later.converged and 0 < later.x[0] <= 1
+        assert later.status in (Status.NOT_FINITE, Status.OUTER_LIMIT) and not later.converged and 0 < later.x[0] <= 1
         assert np.isfinite(later.objective)
 
 
@@ -172,7 +172,10 @@ def stretched_row(w, r):
 
 def test_exact_records_are_apart(problem):
     result = mescal.minimize(problem, X0, tol=0.01, record="exact")
-    assert set(result.history[0].exact) == {"stationarity", "feasibility", "curvature", "objective"}
+    assert result.history[0].outer == -1 and result.history[0].objective == pytest.approx(0.5)
+    assert len(result.history) == 1 + result.outer_iterations
+    for row in result.history:
+        assert set(row.exact) == {"stationarity", "feasibility", "curvature", "objective"}
     assert result.history[-1].exact["feasibility"] == pytest.approx(result.certificate.feasibility.value, abs=1e-6)
     plain = mescal.minimize(problem, X0, tol=0.01)
     assert plain.work.total == result.work.total and plain.work.certificate < result.work.certificate

@@ -61,7 +61,8 @@ def minimize(
     - `penalty`, `growth`: al_0 and beta of the penalty schedule.
     - `bounded_dual`: keep multipliers bounded for any noise by a summable sequence gamma_k (the theory's rule).
     - `scale`: bring objective and constraints with extreme gradients to a common scale (undone in all reports).
-    - `record`: `"exact"` adds the judge's measures to every row of the history (counted apart, never fed back).
+    - `record`: `"exact"` adds the judge's measures to every row of the history, and a row for the start, whose `outer`
+      is -1 (counted apart, never fed back).
     - `confidence`: of the certificate on streams.
     - `constants`: what the theorems assume of the problem, for theory modes; without them they are estimated from samples,
       and a warning says so. A theory mode has no use for `max_inner`, bounds its multipliers, scales nothing, and ends

@@ -47,6 +47,35 @@ def make_row(run: "Run", solved: "Solved", constraint: np.ndarray, penalty: floa
     return row
 
 
+def start_row(run: "Run") -> Row:
+    """The start, before the first outer iteration (its `outer` is -1), as the judge measures it: where figures begin."""
+    nothing = float("nan")
+    measures = exact_measures(run, run.penalty)
+    return Row(
+        outer=-1,
+        work=run.work.total,
+        gradients=run.work.gradients,
+        hvps=float(run.work.hvps),
+        searches=0.0,
+        seconds=run.clock.seconds,
+        objective=measures["objective"],
+        stationarity=measures["stationarity"],
+        feasibility=measures["feasibility"],
+        curvature=nothing,
+        penalty=run.scales.penalty(run.penalty),
+        multipliers=tuple(float(v) for v in run.multipliers),
+        step=nothing,
+        batch=0,
+        large_batch=0,
+        inner_steps=0,
+        escapes=0,
+        inner="start",
+        value_start=nothing,
+        value_end=nothing,
+        exact=measures,
+    )
+
+
 def exact_measures(run: "Run", penalty: float) -> dict[str, float]:
     """The judge's measures for figures: counted apart and never fed back."""
     x, slack = run.form.split(run.z)

@@ -17,7 +17,7 @@ from .goals import gradient_tolerance, ready, searches_always
 from .history import History, Row
 from .inner import Solved, solve
 from .promise import make_promise
-from .record import make_row
+from .record import make_row, start_row
 from .result import Result, Seconds, WorkDone
 from .scaling import Scales, choose_scales
 from .settings import Settings
@@ -111,6 +111,8 @@ class Run:
         """Outer iterations until a certificate, a cap, a budget, or an interruption."""
         status = Status.OUTER_LIMIT
         try:
+            if self.settings.record == "exact" and bool(jnp.all(jnp.isfinite(self.z))):
+                self.history.append(start_row(self))
             for k in range(self._outer_cap()):
                 self.outer = k
                 status = self._outer_iteration()

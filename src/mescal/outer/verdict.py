@@ -75,7 +75,7 @@ def is_infeasible(run: "Run", multipliers: np.ndarray, penalty: float, regularit
 
     The solver's own `regularity` saves the judge the trouble where it is clearly positive.
     """
-    violation = run.history.column("feasibility")
+    violation = [row.feasibility for row in run.history if row.outer >= 0]
     if len(violation) <= STALLED or violation[-1] <= run.settings.tolerance.gradient:
         return False
     if violation[-1] < PROGRESS * violation[-1 - STALLED] or len(violation) % STALLED:
