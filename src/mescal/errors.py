@@ -16,7 +16,8 @@ class InputError(ValueError):
 
     def __init__(self, found: str, expected: str, advice: str):
         self.found, self.expected, self.advice = found, expected, advice
-        super().__init__(f"{found}.\n  Expected: {expected}.\n  What to do: {advice}.")
+        end = "" if advice.endswith("?") else "."
+        super().__init__(f"{found}.\n  Expected: {expected}.\n  What to do: {advice}{end}")
 
     def __reduce__(self):
         return type(self), (self.found, self.expected, self.advice)

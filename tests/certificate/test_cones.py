@@ -183,7 +183,7 @@ def test_one_sign_condition_is_void():
 
 
 def test_local_maximum_at_an_active_bound():
-    """min -x^2 subject to x <= 1 at x = 1, in (x, s): spec 7.2."""
+    """min -x^2 subject to x <= 1 at x = 1, in (x, s): the critical cone is {0}."""
     H = np.array([[-2.0, 0.0], [0.0, 0.0]])
     row = np.array([[1.0, 1.0]])
     slack = np.array([False, True])

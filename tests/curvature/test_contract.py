@@ -1,4 +1,4 @@
-"""The contract on matrices of known spectrum with sampling noise (spec 13.5): failures in either direction within p_fail."""
+"""The contract on matrices of known spectrum with sampling noise: failures in either direction within p_fail."""
 
 import jax
 import jax.numpy as jnp

@@ -39,7 +39,7 @@ def compiled(oracle, key):
 
 
 def test_exact_on_quadratics_without_hessian_noise(quadratic, make_lagrangian, key):
-    """For any J (spec 13.2), in float64: the sampled differences of the gradient are the exact one."""
+    """For any J, in float64: the sampled differences of the gradient are the exact one."""
     with jax.enable_x64(True):
         oracle = make_lagrangian(quadratic, np.zeros(3), [0.7], 3.0, "pair", 8, dtype=np.float64)
         path, exact = compiled(oracle, key)
@@ -51,7 +51,7 @@ def test_exact_on_quadratics_without_hessian_noise(quadratic, make_lagrangian, k
 
 @pytest.mark.parametrize("power", [3, 4])
 def test_bias_of_left_endpoints(make_lagrangian, key, power):
-    """|sum_j H(x_{j-1}) dx/J - (grad(x_J) - grad(x_0))| <= L_H |dx|^2/(2J) (spec 13.2), and for cubics it is equality.
+    """|sum_j H(x_{j-1}) dx/J - (grad(x_J) - grad(x_0))| <= L_H |dx|^2/(2J), and for cubics it is equality.
 
     f = |x|_p^p/p on |x| <= 1 without noise, for which L_H = (p - 1)(p - 2); along a coordinate axis of a cubic the error
     of left endpoints is exactly f''' dx^2/(2J).

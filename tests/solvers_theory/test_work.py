@@ -16,7 +16,7 @@ def own(progress):
 
 
 def test_one_period_of_spider(subproblem, knowing_solvers):
-    """S1 + 2 S2 (q - 1) gradients in q steps (spec 13.12), S1 more for the next; a search per block of T_m."""
+    """S1 + 2 S2 (q - 1) gradients in q steps, S1 more for the next; a search per block of T_m."""
     solver = knowing_solvers["spider"]
     p = theory.spider.parameters(subproblem.constants, 0.1, 0.3, sharp=True)
     plan = subproblem.plan(solver)

@@ -24,7 +24,7 @@ def fine():
 
 
 def test_first_order_steps_are_two_gaps_over_step_and_tolerance(case):
-    """q T = 2 Delta/(eta e^2) exactly, before T is rounded (spec 13.3)."""
+    """q T = 2 Delta/(eta e^2) exactly, before T is rounded."""
     c, g, h = case
     p = sg_hv_nc.parameters(c, g, h)
     wanted = 2 * c.gap / (p.step_size * (g / 3) ** 2)
@@ -54,7 +54,7 @@ def test_both_reset_probabilities_are_one_formula(fine):
 
 
 def test_work_is_the_product_of_the_lemma(fine):
-    """The check of spec 2.2: resets cost 10 Delta s_g sqrt(S)/e^3 and 100 Delta L_H s_g sqrt(S)/(y^2 e^2)."""
+    """Resets cost 10 Delta s_g sqrt(S)/e^3 and 100 Delta L_H s_g sqrt(S)/(y^2 e^2)."""
     root = math.sqrt(1.1**2 + E * 2.0)
     first = 10 * 0.9 * 20 * root / E**3
     second = 100 * 0.9 * 2.0 * 20 * root / (Y**2 * E**2)

@@ -73,7 +73,7 @@ def test_back_substitution_gives_the_source(case):
 
 
 def test_one_period_counted_by_hand(constants):
-    """S1 + 2 S2 (q - 1) gradients (spec 13.12)."""
+    """S1 + 2 S2 (q - 1) gradients."""
     p = spider.parameters(constants, 0.05, 0.1)
     assert spider.gradients(p, p.period) == p.large_batch + 2 * p.small_batch * (p.period - 1)
     assert spider.gradients(p, 1) == p.large_batch

@@ -1,4 +1,4 @@
-"""Smallest curvature on a polyhedral cone: ``min d'Hd`` over ``|d| = 1``, ``d in K`` (spec 7.3).
+"""Smallest curvature on a polyhedral cone: ``min d'Hd`` over ``|d| = 1``, ``d in K``.
 
 ``K = {d : d_i = 0 (zero), d_i >= 0 (lower), d_i <= 0 (upper), E d = 0, A d <= 0}``. Bounds and rows are first reduced
 to ``{y : G y <= 0}`` on an orthonormal basis of the span of K, in which no row of G is implied to be an equality. With

@@ -1,7 +1,7 @@
 """Smallest eigenvalues with their error: dense, and by Lanczos with a probabilistic lower bound.
 
 Lanczos gives the Ritz value ``ritz >= lambda_min``. For a start uniform on the sphere of a space of dimension D, two lower
-ends hold, and the larger is used (spec 4.3):
+ends hold, and the larger is used:
 
 1. Kuczynski and Wozniakowski, after k steps (products with the operator):
    ``P(lambda_min < ritz - e (lambda_max - lambda_min)) <= 1.648 sqrt(D) exp(-sqrt(e) (2k - 1))``.

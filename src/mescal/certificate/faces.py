@@ -1,9 +1,9 @@
-"""Face branch and bound for ``min y'My`` over ``|y| = 1``, ``G y <= 0``, M dense (Kaplan's criterion, spec 7.3 item 3).
+"""Face branch and bound for ``min y'My`` over ``|y| = 1``, ``G y <= 0``, M dense (Kaplan's criterion).
 
 A minimiser lies in the relative interior of a face of the cone and is a smallest eigenvector on the span of that face.
 The smallest eigenvalue grows from a face to its subfaces, so the smallest one among the open faces bounds from below.
 
-Deviations from the spec:
+Deviations from Kaplan's enumeration:
 
 1. A face is closed by the curvature of its eigenvectors projected onto the cone, not by the signs of their entries: a
    point at distance t from an eigenvector costs O(t^2), so no tolerance on signs is needed.
@@ -35,7 +35,7 @@ FIRST_LARGE = 8  # the same where an eigenvalue problem takes long
 CLOSED = 1e-8  # relative length of an interval after which branching stops
 SMALL = 200  # dimension up to which an eigenvalue problem takes milliseconds
 SUBSPACE = 100  # lowest eigenvectors that span the subspace on which a larger copositive bound is optimised
-RANDOM_STARTS = 20  # of the search for an upper end, as the spec has it
+RANDOM_STARTS = 20  # of the search for an upper end
 
 
 @dataclass(order=True)

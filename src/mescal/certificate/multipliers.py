@@ -1,4 +1,4 @@
-"""Multipliers that make a point look most stationary, and the slacks that go with them (spec 7).
+"""Multipliers that make a point look most stationary, and the slacks that go with them.
 
 With slacks s >= 0, stationarity of (lam, s) is ``chi(lam) = |(P_T(-(g + J'lam)), slack part)|``: P_T projects onto the
 tangent cone of X, and the slack part of an inequality is lam_j where s_j > 0 and min(lam_j, 0) where s_j = 0. The best

@@ -1,4 +1,4 @@
-"""A direction of a cone with small curvature: an upper bound on ``min d'Hd``, ``|d| = 1``, ``d in K`` (spec 7.3 item 4).
+"""A direction of a cone with small curvature: an upper bound on ``min d'Hd``, ``|d| = 1``, ``d in K``.
 
 Power steps ``d <- P_K((shift - H) d)`` at unit length, which never increase the curvature when ``shift >= lambda_max``.
 Then, for the best few, the smallest eigenvector on the span of the face that was reached, projected onto the cone.

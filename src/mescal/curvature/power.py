@@ -14,7 +14,7 @@
 3. **Verification** of w on fresh samples, 8 groups, 4b or 128 thetas at first: found if mean + 3 s.e. <= -t/2, nothing
    if mean - 3 s.e. > -3t/4, else four times as many or more, up to the cap, where mean <= -5t/8 decides.
 
-L_g at least t is used: below it there is nothing to find. Deviations from the rule that was measured (spec 4.2): p enters
+L_g at least t is used: below it there is nothing to find. Deviations from the rule that was measured: p enters
 T, since 2 ln d is no probability in few dimensions; the early exit averages 50 batches, since one batch has noise far
 above t; the verification grows, since 4b thetas seldom resolve t/8.
 """

@@ -3,7 +3,7 @@
     al_{k+1} = beta al_k;   z_k = solver(L(.; lam_k, al_k), from z_{k-1});   lam_{k+1} = lam_k + min(al_k, gamma_k/|c|) c
 
 A point whose inner solve was verified and whose constraint is small is handed to the judge; if the judge refuses, the
-run goes on, with a tighter inner tolerance or larger curvature batches according to what failed. Safeguards (spec 1.3):
+run goes on, with a tighter inner tolerance or larger curvature batches according to what failed. Safeguards:
 
 1. if the violation falls by less than half, the penalty grows fourfold;
 2. if inner solves keep ending where they began, their tolerance is halved: otherwise only lam would move;

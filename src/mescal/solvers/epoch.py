@@ -3,7 +3,7 @@
 An epoch starts with a reset: the exact gradient of a finite population, or one from a large batch. Then
 
 1. descent: if the value at the reset is above that of the reset before, go back there, raise the smoothness fourfold
-   and shrink the trust radius (spec 5.4: without this test the same code ends far out in a flat region). On a stream the
+   and shrink the trust radius (without this test the same code ends far out in a flat region). On a stream the
    gradient may have been noise, so it is estimated again, from more samples for every failure in a row;
 2. stop: if |P_T(-g)| <= 0.9 eps, search for negative curvature; none: verified; some: move along it. Without a search,
    as stationary only, where the outer loop said that a point this infeasible is no candidate;

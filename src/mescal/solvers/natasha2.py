@@ -4,7 +4,7 @@ Practical mode, inside epochs: Natasha1.5 from the reset point zr with its gradi
 
     g = grad_S(y) - grad_S(zr) + mu + 2 iota (y - yh),    y <- step(y, g)
 
-Deviations from the paper's printed form (spec 3.4):
+Deviations from the paper's printed form:
 
 1. the regulariser weight is 2 iota, not 2 L (erratum 13), with iota = max(eH/3, 0.1 L);
 2. a sub-epoch hands over its last iterate (its average if `average` is set) instead of a random one;

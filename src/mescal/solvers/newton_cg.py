@@ -1,4 +1,4 @@
-"""Sub-sampled Newton-CG (spec 6.6): truncated conjugate gradients on the Hessian, negative curvature followed where met.
+"""Sub-sampled Newton-CG: truncated conjugate gradients on the Hessian, negative curvature followed where met.
 
 Practical mode, inside epochs of one Newton step each: the gradient is that of the reset. On populations of at most `exact`
 thetas the Hessian is exact, and so are the values by which the length of a step is chosen: exact Newton-CG. On larger

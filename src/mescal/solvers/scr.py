@@ -3,7 +3,7 @@
     d = argmin g.d + d'Bd/2 + (rho/6)|d|^3,    z+ = z + d
 
 with g from n1 samples and B, of which only products are needed, from n2 others. Practical mode, inside epochs of one step
-each. Deviations from the paper (spec 6.1):
+each. Deviations from the paper:
 
 1. g is that of the reset: exact on finite populations, from a batch that the norm test sizes on streams;
 2. the subproblem is solved exactly in a Krylov space of at most `products` dimensions instead of by gradient steps from a

@@ -1,7 +1,7 @@
 """A step from a sub-sample of the Hessian that is as large as the step needs.
 
 A method solves its model on a first block of samples. Then the error of H along the step d is looked at on as many fresh
-samples: if |(H_fresh - H) d| > |g|/2, the step has solved the noise of the sub-sample (the norm test of spec 9.5, for the
+samples: if |(H_fresh - H) d| > |g|/2, the step has solved the noise of the sub-sample (the norm test, for the
 Hessian along the step), and the model is solved again, from d, with both sub-samples together.
 """
 
