@@ -23,6 +23,7 @@ def mescal(monkeypatch, tmp_path):
     """Call a command in an empty folder; the result has exit_code, stdout and stderr."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MESCAL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("COLUMNS", raising=False)  # pytest-xdist sets it; without it, what is no terminal is wide
     runner = CliRunner()
 
     def call(*arguments):
