@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-NAMES = ("ablation", "auto", "certify_large", "curvature_dense", "oracle_gradient", "rates", "solvers", "steps", "surrogates")
+NAMES = (
+    "ablation",
+    "auto",
+    "certify_large",
+    "curvature_dense",
+    "oracle_gradient",
+    "rates",
+    "solvers",
+    "steps",
+    "surrogates",
+)
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

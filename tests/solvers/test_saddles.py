@@ -15,7 +15,9 @@ FAST = ("saddles/strict", "saddles/circle", "saddles/active-bounds")
 SPHERES = ("saddles/sphere-dense", "saddles/sphere-axis")
 
 
-@pytest.mark.parametrize(("name", "solver"), [*product(FAST, SOLVERS[:4]), (FAST[0], "scr")])  # the rest is slow
+@pytest.mark.parametrize(
+    ("name", "solver"), [*product(FAST, SOLVERS[:3]), (FAST[0], "newton-cg"), (FAST[0], "scr")]
+)  # the rest is slow
 def test_every_solver_reaches_a_minimiser(check, name, solver):
     for seed in range(3):
         result, named = check(name, solver, seed)
