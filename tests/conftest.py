@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import ClassVar
 
 import jax
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 import mescal
 from mescal import E
-from mescal.oracle import Lagrangian, surrogate
+from mescal.oracle import Lagrangian, Surrogate, surrogate
 from mescal.problem import equality_form
 
 
@@ -62,3 +63,20 @@ def make_lagrangian():
 @pytest.fixture(scope="session")
 def make_sigmoid_problem():
     return sigmoid_problem
+
+
+class SameBatch(Surrogate):
+    """What mini-batch penalty methods do: the partner is the mean over the batch, the sample itself included."""
+
+    name: ClassVar[str] = "same batch"
+    draws: ClassVar[int] = 1
+    totalled: ClassVar[int | None] = 0
+    smallest_batch: ClassVar[int] = 1
+
+    def partner(self, first, second, total, count):
+        return total / count
+
+
+@pytest.fixture(scope="session")
+def same_batch() -> Surrogate:
+    return SameBatch()

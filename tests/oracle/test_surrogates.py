@@ -1,7 +1,5 @@
 """Surrogates: unbiased in value, gradient and HVP; ordered in variance; symmetric where they say so."""
 
-from typing import ClassVar
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,23 +8,11 @@ import pytest
 import mescal
 from mescal import E
 from mescal.errors import InputError
-from mescal.oracle import Surrogate, surrogate
+from mescal.oracle import surrogate
 
 DRAWS = 20_000
 NAMES = ("pair", "cross", "ustat")
 MULTIPLIER, PENALTY = 0.3, 4.0
-
-
-class SameBatch(Surrogate):
-    """What mini-batch penalty methods do: the partner is the mean over the batch, the sample itself included."""
-
-    name: ClassVar[str] = "same batch"
-    draws: ClassVar[int] = 1
-    totalled: ClassVar[int | None] = 0
-    smallest_batch: ClassVar[int] = 1
-
-    def partner(self, first, second, total, count):
-        return total / count
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +56,9 @@ def test_unbiased_where_the_popular_way_is_not(scalar_problem, make_lagrangian, 
     assert deviation(hvp, PENALTY) < 4
 
 
-def test_the_same_batch_penalty_is_biased_by_the_covariance(scalar_problem, make_lagrangian, key):
+def test_the_same_batch_penalty_is_biased_by_the_covariance(scalar_problem, make_lagrangian, same_batch, key):
     """al Cov(J, C) / n = 4 * 2 / 4 = 2: the mean is 6.3, a hundred standard errors off."""
-    oracle = make_lagrangian(scalar_problem, np.array([2.0]), [MULTIPLIER], PENALTY, SameBatch())
+    oracle = make_lagrangian(scalar_problem, np.array([2.0]), [MULTIPLIER], PENALTY, same_batch)
     _, gradient, _ = estimates(oracle, jnp.array([2.0]), key, 4)
     assert deviation(gradient, 6.3) < 4
     assert deviation(gradient, 4.3) > 20

@@ -2,7 +2,6 @@
 
 from itertools import product
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.optimize import NonlinearConstraint, minimize
@@ -104,4 +103,4 @@ def test_the_start_is_a_saddle_to_rounding(name):
     slope = gradient(x0)
     assert np.linalg.norm(slope - (slope @ x0) / (x0 @ x0) * x0) < 1e-6
     lowest = np.linalg.eigvalsh(-covariance - (slope @ x0) / (x0 @ x0) * np.eye(x0.size))[0]
-    assert lowest < -0.1 and jnp.isfinite(lowest)
+    assert lowest < -0.1

@@ -75,10 +75,7 @@ def paired_differences(
         return values[1:] - values[0], jax.tree.map(lambda leaf: leaf[0], works)
 
     differences, works = jax.lax.map(group, jnp.arange(GROUPS))
-    one = jax.tree.map(lambda leaf: leaf[0], works)
-    work = Work.zero()
-    for _ in range(GROUPS * stacked.shape[0]):
-        work = work + one
+    work = jax.tree.map(lambda leaf: leaf[0], works).times(GROUPS * stacked.shape[0])
     error = jnp.std(differences, axis=0, ddof=1) / jnp.sqrt(jnp.asarray(GROUPS, z.dtype))
     return jnp.mean(differences, axis=0), error, work
 
@@ -103,10 +100,7 @@ def escape(
     if oracle.population is not None and oracle.population <= EXACT_ESCAPE:
         values, works = jax.lax.map(oracle.exact_value, jnp.concatenate([z[None], points]))
         difference, error = values[1:] - values[0], jnp.zeros_like(values[1:])
-        one = jax.tree.map(lambda leaf: leaf[0], works)
-        work = Work.zero()
-        for _ in range(points.shape[0] + 1):
-            work = work + one
+        work = jax.tree.map(lambda leaf: leaf[0], works).times(points.shape[0] + 1)
     else:
         difference, error, work = paired_differences(oracle, points, z, key, n)
     bound = difference + SURE * error

@@ -64,7 +64,8 @@ class SgHvNc(EpochSolver):
             smoothness = jnp.maximum(DECAY * smoothness, jnp.maximum(secant(oracle, change, step), memory.floor))
             small = jnp.linalg.norm(oracle.project_tangent(moved, -gradient)) <= TRIGGER * target.gradient
             done = small | too_far(oracle, moved, reset.z, memory.trust)
-            return t + 1, moved, gradient, smoothness, done, work + Work(jnp.sum(spent.low, 0), spent.high[0])
+            spent = jax.tree.map(lambda leaf: leaf[0], spent).times(self.points)
+            return t + 1, moved, gradient, smoothness, done, work + spent
 
         start = (jnp.int32(0), reset.z, reset.gradient, memory.smoothness, jnp.asarray(False), Work.zero())
         t, z, _, smoothness, _, work = jax.lax.while_loop(going, advance, start)
