@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..files import WriteError, cannot_read
 from ..outer import Row, minimize
 from ..problem import Problem
 from ..problems import NamedProblem
-from .files import WriteError, cannot_read
 from .store import CONFIG, HISTORY, REPORT, RESULT, SOLUTION, StoredRun, is_run, load_run, write_config, write_result
 from .task import Task
 

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..files import WriteError
 from .compilation import keep_compilations, kept_in
-from .files import WriteError
 from .run import clear, run, stored_run
 from .store import CONFIG, RESULT, StoredRun, load_run
 from .task import Task, task
