@@ -119,7 +119,7 @@ def test_resume_carries_an_unfinished_run_to_its_end(mescal, stored_folder, tmp_
         == json.loads((stored_folder / "result.json").read_text(encoding="utf-8"))["work"]
     )
     again = mescal("resume", "r")
-    assert again.exit_code == 0 and "stored already" in again.stdout
+    assert again.exit_code == 0 and "has come to its end; nothing was run" in again.stdout
 
 
 def test_certify_measures_the_stored_point_afresh(mescal, stored_folder):

@@ -93,6 +93,7 @@ class TestEverySolver:
 
     def test_nothing_recompiles(self, problem, solved, name):
         """Another start, seed and tolerance, and 30 outer iterations: no function is traced again, nothing is compiled."""
+        assert solved[name].seconds.compile >= 0  # compiled by now
         before = len(TRACES)
         other = mescal.minimize(problem, X0 + 0.1, solver=name, tol=0.01, seed=3)
         many = mescal.minimize(problem, X0, solver=name, tol=1e-7, seed=4, max_outer=30, max_inner=40)
