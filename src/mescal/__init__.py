@@ -21,6 +21,8 @@ from .problem import (
     Expectation as Expectation,
     Problem as Problem,
     Sampler as Sampler,
+    on_disk as on_disk,
+    shard as shard,
 )
 
 __version__ = "0.1.0"
