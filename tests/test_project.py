@@ -41,6 +41,7 @@ LAYERS = [
     "cli",
     "testing",
     "demo",
+    "launch",
     "__main__",
 ]
 MAY_IMPORT_ANYTHING = {"testing", "demo", "__main__"}
