@@ -135,7 +135,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--grace", type=float, default=GRACE, help="seconds to end in, once one has died; default: 10")
     parser.add_argument("--join", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--address", help=argparse.SUPPRESS)
-    parser.add_argument("script", nargs=argparse.REMAINDER, metavar="script.py ...", help="the script and its arguments")
+    parser.add_argument(
+        "script", nargs=argparse.REMAINDER, metavar="script.py ...", help="the script and its arguments"
+    )
     options = parser.parse_args(arguments)
     if options.processes < 1:
         parser.error("-n must be at least 1")

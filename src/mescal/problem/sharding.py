@@ -121,7 +121,8 @@ class Sharded:
         for q, (start, count) in enumerate(zip(self.placement.starts, self.placement.counts, strict=True)):
             here = (indices >= start) & (indices < start + count)
             place[here] = q * self.placement.rows + indices[here] - start
-        return jax.tree.map(lambda leaf: np.asarray(leaf)[place], Rows(self.arrays, self.weights))
+        with jax.enable_x64(True):
+            return jax.tree.map(lambda leaf: np.asarray(leaf[place]), Rows(self.arrays, self.weights))
 
     def placed(self, dtype: Any) -> ShardedRows:
         """The rows on the devices, floating columns in `dtype`; those that have that type already are not copied."""
