@@ -219,6 +219,8 @@ def _column(leaf: Any) -> Column:
                 "a .npy file of numbers",
                 "write it with numpy.save or numpy.lib.format.open_memmap",
             ) from error
+    if isinstance(leaf, np.memmap):
+        count_rows([leaf.shape])
     root = leaf
     while isinstance(root, np.memmap) and isinstance(root.base, np.memmap):
         root = root.base
@@ -228,7 +230,7 @@ def _column(leaf: Any) -> Column:
             "paths of .npy files, or numpy.memmap arrays",
             "give arrays that are in memory to over= as they are",
         )
-    if not leaf.flags.c_contiguous or leaf.ndim == 0:
+    if not leaf.flags.c_contiguous:
         raise InputError(
             f"a view of {Path(root.filename).name} whose rows are not stored one after the other",
             "a memory map in C order with one leading axis",
