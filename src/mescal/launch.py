@@ -18,6 +18,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from pathlib import Path
 
 LOOK = 0.05  # seconds between two looks at the processes
@@ -119,7 +120,22 @@ def join(number: int, count: int, address: str, script: list[str]):
     jax.distributed.initialize(address, count, number, heartbeat_timeout_seconds=HEARTBEAT)
     sys.argv = list(script)
     sys.path.insert(0, str(Path(script[0]).resolve().parent))
-    runpy.run_path(script[0], run_name="__main__")
+    try:
+        runpy.run_path(script[0], run_name="__main__")
+    except SystemExit as error:
+        if error.code not in (None, 0):
+            print(error, file=sys.stderr)
+            _end_now(error.code if isinstance(error.code, int) else 1)
+    except BaseException as error:
+        traceback.print_exc()
+        _end_now(130 if isinstance(error, KeyboardInterrupt) else 1)
+
+
+def _end_now(code: int):
+    """Without waiting for the others, as an ordinary end would: they may wait for this process."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _free_port() -> int:
