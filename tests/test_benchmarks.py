@@ -13,6 +13,7 @@ NAMES = (
     "auto",
     "certify_large",
     "curvature_dense",
+    "large_population",
     "oracle_gradient",
     "rates",
     "solvers",

@@ -22,6 +22,7 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 # Nothing imports what lies below it.
 LAYERS = [
+    "version",
     "errors",
     "files",
     "sets",
@@ -41,6 +42,7 @@ LAYERS = [
     "cli",
     "testing",
     "demo",
+    "launch",
     "__main__",
 ]
 MAY_IMPORT_ANYTHING = {"testing", "demo", "__main__"}

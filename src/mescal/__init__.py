@@ -21,6 +21,7 @@ from .problem import (
     Expectation as Expectation,
     Problem as Problem,
     Sampler as Sampler,
+    on_disk as on_disk,
+    shard as shard,
 )
-
-__version__ = "0.1.0"
+from .version import __version__ as __version__

@@ -24,9 +24,9 @@ import numpy as np
 import scipy.special
 
 from ..oracle.batch import masked
-from ..problem import Population, Program, Rows
+from ..problem import Program, Rows, Sharded
 from .evaluate import Judge
-from .stream import stream
+from .stream import HostRows, stream
 
 FULL_COVARIANCE = (
     512  # parameters up to which covariances are formed; beyond, only their trace, and their shape from few rows
@@ -161,14 +161,14 @@ def _each_row(source: int, rows: Rows, program: Program, x: jax.Array, weight: j
     return jax.vmap(one)(rows)
 
 
-def _first_rows(population: Population, count: int) -> Rows:
-    rows = min(count, population.size)
+def _first_rows(population: HostRows | Sharded, count: int) -> Rows:
+    assert not isinstance(population, Sharded), "rows over many devices are never taken as a sample"
+    block = population.block(0, min(count, population.size))
 
     def take(leaf):
-        return np.asarray(leaf[:rows], np.float64 if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf.dtype)
+        return np.asarray(leaf, np.float64 if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf.dtype)
 
-    weights = None if population.weights is None else population.weights[:rows]
-    return Rows(jax.tree.map(take, population.arrays), weights)
+    return jax.tree.map(take, block)
 
 
 def hessian_spread(judge: Judge, noisy: tuple[bool, ...], x: np.ndarray, weight: np.ndarray, seed: int) -> float:

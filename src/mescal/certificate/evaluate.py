@@ -14,8 +14,8 @@ import numpy as np
 from ..oracle.batch import masked
 from ..oracle.linear_forms import hessian_sum
 from ..oracle.work import Tally
-from ..problem import Population, Program, Rows
-from .stream import row_bytes, stream
+from ..problem import Program, Rows, Sharded
+from .stream import HostRows, row_bytes, stream
 
 # Of the rows, and of their products with directions, that exist at a time: what leaves the core's cache between two
 # products is read from memory again. But never fewer rows than half the directions, or adding up the sums of the chunks
@@ -39,7 +39,7 @@ class Point(NamedTuple):
 class Judge:
     """A program with the rows of each of its sources, ready to be measured at points x (flat vectors)."""
 
-    def __init__(self, program: Program, populations: tuple[Population, ...]):
+    def __init__(self, program: Program, populations: tuple[HostRows | Sharded, ...]):
         self.program = program
         self.populations = populations
         self.tally = Tally()

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import InputError
-from ..problem import Population, Problem, Sampler
-from .stream import BLOCK_ROWS
+from ..problem import Finite, OnDisk, Population, Problem, Rows, Sampler, Sharded
+from .stream import BLOCK_ROWS, HostRows
 
 SMALLEST_HALF = 8  # rows of a half below which a variance estimate means nothing
 
@@ -25,8 +25,8 @@ SMALLEST_HALF = 8  # rows of a half below which a variance estimate means nothin
 class Batches:
     """Rows of each source for A and B; `noisy` says which sources carry sampling error."""
 
-    first: tuple[Population, ...]
-    second: tuple[Population, ...]
+    first: tuple[HostRows | Sharded, ...]
+    second: tuple[HostRows | Sharded, ...]
     noisy: tuple[bool, ...]
 
 
@@ -67,7 +67,36 @@ def _draw_block(sampler_draw: Callable, count: int, key: jax.Array, start: Any) 
     return jax.vmap(sampler_draw)(keys)
 
 
-def _halves(population: Population, rng: np.random.Generator) -> tuple[Population, Population]:
+class Selected:
+    """Some rows of a population that stays on disk."""
+
+    def __init__(self, population: OnDisk, rows: np.ndarray):
+        self.population, self.rows, self.size = population, rows, len(rows)
+        self.factor = 1.0
+        if population.weights is not None:
+            parts = (self._rows(first, BLOCK_ROWS).weights.sum() for first in range(0, self.size, BLOCK_ROWS))
+            self.factor = self.size / float(sum(parts))
+
+    def sample_shape(self) -> Any:
+        """Shapes and types of one row."""
+        return self.population.sample_shape()
+
+    def block(self, first: int, count: int) -> Rows:
+        """`count` of the rows, and their weights, of mean one over all that were selected."""
+        samples, weights = self._rows(first, count)
+        return Rows(samples, None if weights is None else weights * self.factor)
+
+    def _rows(self, first: int, count: int) -> Rows:
+        return self.population.at(self.rows[first : first + count])
+
+
+def _halves(population: Finite, rng: np.random.Generator) -> tuple[Any, Any]:
+    if isinstance(population, Sharded):
+        raise InputError(
+            "a population over many devices taken as a sample",
+            "rows that one device holds, or rows on disk",
+            "certify with as_sample=False, or on held-out rows that are not sharded",
+        )
     half = population.size // 2
     if half < SMALLEST_HALF:
         raise InputError(
@@ -79,9 +108,8 @@ def _halves(population: Population, rng: np.random.Generator) -> tuple[Populatio
     return _subset(population, np.sort(order[:half])), _subset(population, np.sort(order[half:]))
 
 
-def _subset(population: Population, rows: np.ndarray) -> Population:
-    weights = None if population.weights is None else population.weights[rows]
-    return Population(jax.tree.map(lambda leaf: np.asarray(leaf)[rows], population.arrays), weights)
+def _subset(population: Population | OnDisk, rows: np.ndarray) -> Population | Selected:
+    return Selected(population, rows) if isinstance(population, OnDisk) else Population(*population.at(rows))
 
 
 def _key(seed: int, look: int, stream: int) -> jax.Array:

@@ -11,11 +11,12 @@ import jax
 import jax.numpy as jnp
 
 from ..problem import Program, Rows
+from .access import Data, take_rows
 
 
 def draw_rows(
     program: Program,
-    data: tuple[Rows | None, ...],
+    data: tuple[Data | None, ...],
     key: jax.Array,
     start: Any,
     count: int,
@@ -29,7 +30,7 @@ def draw_rows(
     )
 
 
-def _draw_source(program: Program, data: tuple[Rows | None, ...], key: jax.Array, positions: jax.Array, k: int) -> Rows:
+def _draw_source(program: Program, data: tuple[Data | None, ...], key: jax.Array, positions: jax.Array, k: int) -> Rows:
     source = program.sources[k]
     keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(jax.random.fold_in(key, k), positions)
     if source.draw is not None:
@@ -39,15 +40,6 @@ def _draw_source(program: Program, data: tuple[Rows | None, ...], key: jax.Array
     # without the barrier XLA fuses the generator into the gather and draws every index once per column
     indices = jax.lax.optimization_barrier(row_indices(jax.random.key_data(keys), source.size))
     return take_rows(rows, indices)
-
-
-def take_rows(rows: Rows, indices: jax.Array) -> Rows:
-    """The rows at the given indices, which must be in range."""
-
-    def gather(leaf):
-        return leaf.at[indices].get(mode="promise_in_bounds")
-
-    return jax.tree.map(gather, rows)
 
 
 def row_indices(words: jax.Array, size: int) -> jax.Array:

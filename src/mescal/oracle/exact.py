@@ -3,13 +3,15 @@
 f = f0 + sum_k mean over the rows of source k,   c likewise;   grad L = grad f + J'(lam + al c)
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from ..problem import EqualityForm, Rows
-from .batch import masked, sum_over_rows
+from .access import Data, sum_rows
+from .batch import masked
 from .fused import score_sums
 from .memory import chunk_bytes
 
@@ -34,16 +36,16 @@ def one_pass(form: EqualityForm) -> bool:
     return all(objective + len(rows) <= ONE_PASS_OUTPUTS for objective, rows in outputs)
 
 
-def values(form: EqualityForm, data: tuple[Rows | None, ...], z: jax.Array) -> tuple[jax.Array, jax.Array]:
+def values(form: EqualityForm, data: tuple[Data | None, ...], z: jax.Array) -> tuple[jax.Array, jax.Array]:
     """f(z) and c(z) + kappa s."""
     objective, constraint = form.deterministic(z)
     for k, rows in enumerate(data):
-        f, c = _mean(form, k, rows, lambda taken, mask, k=k: _sums(form, k, z, taken, mask))
+        f, c = _mean(form, k, rows, _sums, z)
         objective, constraint = objective + f, constraint + c
     return objective, constraint
 
 
-def linearise(form: EqualityForm, data: tuple[Rows | None, ...], z: jax.Array) -> Linearised:
+def linearise(form: EqualityForm, data: tuple[Data | None, ...], z: jax.Array) -> Linearised:
     """f, c, grad f and the Jacobian of c, in one pass."""
     (objective, constraint), pull = jax.vjp(form.deterministic, z)
     gradient = pull((jnp.ones_like(objective), jnp.zeros_like(constraint)))[0]
@@ -52,32 +54,27 @@ def linearise(form: EqualityForm, data: tuple[Rows | None, ...], z: jax.Array) -
     for k, rows in enumerate(data):
         part = _read_once(form, k, rows, z)
         if part is None:
-            part = _mean(form, k, rows, lambda taken, mask, k=k: _linearised_sums(form, k, z, taken, mask))
+            part = _mean(form, k, rows, _linearised_sums, z)
         result = jax.tree.map(jnp.add, result, part)
     return result
 
 
 def pulled(
-    form: EqualityForm, data: tuple[Rows | None, ...], z: jax.Array, weight: jax.Array
+    form: EqualityForm, data: tuple[Data | None, ...], z: jax.Array, weight: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """f and the gradient of f + weight . c at z, weight held fixed: one pass."""
     (objective, _), pull = jax.vjp(form.deterministic, z)
     total = objective, pull((jnp.ones_like(objective), weight))[0]
 
-    def sums(k, rows, mask):
-        (f, c), pull = jax.vjp(lambda y: form.contribution(k, y, rows), z)
-        cotangent = masked(jnp.ones_like(f), mask), masked(jnp.broadcast_to(weight, c.shape), mask)
-        return jnp.sum(masked(f, mask)), pull(cotangent)[0]
-
     for k, rows in enumerate(data):
-        part = _mean(form, k, rows, lambda taken, mask, k=k: sums(k, taken, mask))
+        part = _mean(form, k, rows, _pulled_sums, z, weight)
         total = jax.tree.map(jnp.add, total, part)
     return total
 
 
 def hessian_product(
     form: EqualityForm,
-    data: tuple[Rows | None, ...],
+    data: tuple[Data | None, ...],
     z: jax.Array,
     v: jax.Array,
     weight: jax.Array,
@@ -102,20 +99,26 @@ def _read_once(form: EqualityForm, k: int, rows: Any, z: jax.Array) -> Linearise
     return Linearised(objective, constraint, jnp.pad(gradient, padding[1]), jnp.pad(rows_of_jacobian.T, padding))
 
 
-def _mean(form: EqualityForm, k: int, rows: Rows | None, body) -> Any:
+def _mean(form: EqualityForm, k: int, rows: Data | None, sums: Callable, *at: jax.Array) -> Any:
+    """The mean over the rows of source k of what `sums(form, k, rows, mask, *at)` adds up."""
     size = form.program.sources[k].size
     assert rows is not None and size is not None, "a stream has no exact mean"
-    width = sum(leaf.nbytes // size for leaf in jax.tree.leaves(rows))
-    total = sum_over_rows(body, rows, size, max(1, chunk_bytes() // max(1, width)))
+    total = sum_rows(lambda taken, mask, f, *a: sums(f, k, taken, mask, *a), rows, size, chunk_bytes(), form, *at)
     return jax.tree.map(lambda leaf: leaf / size, total)
 
 
-def _sums(form: EqualityForm, k: int, z: jax.Array, rows: Rows, mask) -> tuple[jax.Array, jax.Array]:
+def _sums(form: EqualityForm, k: int, rows: Rows, mask, z: jax.Array) -> tuple[jax.Array, jax.Array]:
     f, c = form.contribution(k, z, rows)
     return jnp.sum(masked(f, mask)), jnp.sum(masked(c, mask), axis=0)
 
 
-def _linearised_sums(form: EqualityForm, k: int, z: jax.Array, rows: Rows, mask) -> Linearised:
+def _pulled_sums(form: EqualityForm, k: int, rows: Rows, mask, z: jax.Array, weight: jax.Array):
+    (f, c), pull = jax.vjp(lambda y: form.contribution(k, y, rows), z)
+    cotangent = masked(jnp.ones_like(f), mask), masked(jnp.broadcast_to(weight, c.shape), mask)
+    return jnp.sum(masked(f, mask)), pull(cotangent)[0]
+
+
+def _linearised_sums(form: EqualityForm, k: int, rows: Rows, mask, z: jax.Array) -> Linearised:
     feeds_objective, fed = form.program.outputs(k)
     objective, gradient = jnp.zeros((), z.dtype), jnp.zeros_like(z)
     constraint = jnp.zeros(form.constraints, z.dtype)

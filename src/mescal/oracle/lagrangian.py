@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from ..errors import InputError
 from ..problem import EqualityForm, Rows
 from . import exact
+from .access import Data, replicated
 from .batch import masked, single_chunk, sum_over_batch
 from .draw import draw_rows
 from .surrogates import Surrogate, shares
@@ -43,7 +44,7 @@ class Lagrangian(eqx.Module):
     """The subproblem of one outer iteration."""
 
     form: EqualityForm
-    data: tuple[Rows | None, ...]
+    data: tuple[Data | None, ...]
     multipliers: jax.Array
     penalty: jax.Array
     surrogate: Surrogate = eqx.field(static=True)
@@ -84,7 +85,7 @@ class Lagrangian(eqx.Module):
             return jnp.sum(masked(self._shares(z, objective, first, total, key, start, n, mask)[0], mask))
 
         values = self.surrogate.draws + self._repeats(n)
-        return sum_over_batch(body, n, self.micro), self._work(n, "value", values=values)
+        return self._over_batch(body, n), self._work(n, "value", values=values)
 
     def gradient(self, z: jax.Array, key: jax.Array, n: Any) -> tuple[jax.Array, Work]:
         """An unbiased estimate of grad L(z) from n thetas."""
@@ -133,7 +134,7 @@ class Lagrangian(eqx.Module):
             products = jax.vmap(product)(start + jnp.arange(size), first, second)
             return jnp.sum(masked(products, mask), axis=0) / count
 
-        return sum_over_batch(body, n, self.micro), self._work(n, "hvp", values=2, gradients=2, hvps=1)
+        return self._over_batch(body, n), self._work(n, "hvp", values=2, gradients=2, hvps=1)
 
     def constraint(self, z: jax.Array, key: jax.Array, n: Any) -> tuple[jax.Array, Work]:
         """The mean of C(z) over n samples: what the dual update needs."""
@@ -158,7 +159,7 @@ class Lagrangian(eqx.Module):
             mean = jnp.sum(masked(objective, mask))
             return mean, own, product, jacobian, jnp.sum(kept, axis=0), jnp.sum(kept * kept, axis=0)
 
-        parts = (part / count for part in sum_over_batch(body, n, self.micro))
+        parts = (part / count for part in self._over_batch(body, n))
         objective, own, product, jacobian, total, squares = parts
         penalised = (count * (total @ jacobian) - product) / (count - 1)
         gradient = own + self.multipliers @ jacobian + self.penalty * penalised
@@ -220,6 +221,10 @@ class Lagrangian(eqx.Module):
     def _combine(self, objective: jax.Array, constraint: jax.Array) -> jax.Array:
         return objective + self.multipliers @ constraint + self.penalty / 2 * constraint @ constraint
 
+    def _over_batch(self, body, n: Any) -> Any:
+        """The sum of `body` over a batch, whole on every device."""
+        return replicated(sum_over_batch(body, n, self.micro), self.data)
+
     def _first(self, z, key, start, count) -> tuple[jax.Array, jax.Array]:
         """F_i and C_i on the first draw."""
         return self.form.evaluate(z, draw_rows(self.form.program, self.data, key, start, count), count)
@@ -240,7 +245,7 @@ class Lagrangian(eqx.Module):
         def body(start, count, mask):
             return jnp.sum(masked(self._constraint_rows(z, key, start, count, draw), mask), axis=0)
 
-        return sum_over_batch(body, n, self.micro)
+        return self._over_batch(body, n)
 
     def _total(self, z, key, n) -> jax.Array | None:
         """The total that the partner needs, where a micro-batch does not see the whole batch by itself."""
@@ -273,7 +278,7 @@ class Lagrangian(eqx.Module):
             ones = jnp.full_like(objective, 1) / jnp.asarray(n, z.dtype)
             return pull((masked(ones, mask), masked(weights, mask)))[0]
 
-        return sum_over_batch(body, n, self.micro)
+        return self._over_batch(body, n)
 
     def _pull_second(self, z, weight, key, n) -> jax.Array:
         """mean_i J_i' weight through the second draw."""
@@ -282,7 +287,7 @@ class Lagrangian(eqx.Module):
             rows, pull = jax.vjp(lambda y: self._constraint_rows(y, key, start, count, 1), z)
             return pull(masked(jnp.broadcast_to(weight / n, rows.shape), mask))[0]
 
-        return sum_over_batch(body, n, self.micro)
+        return self._over_batch(body, n)
 
     def _repeats(self, n: Any) -> Any:
         """Values of C that are computed a second time because a batch does not fit into one micro-batch."""

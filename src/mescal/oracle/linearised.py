@@ -7,7 +7,7 @@ what is left that depends on v. With w = lam + al c, and al J'J where the Jacobi
 of the augmented Lagrangian (on a block, al J_S'J_S, which is biased; so this is for models of L, not for estimates).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -15,6 +15,8 @@ import jax.numpy as jnp
 from jax.lax import stop_gradient
 
 from ..problem import Rows
+from .access import all_rows
+from .batch import masked
 from .draw import draw_rows
 from .lagrangian import Lagrangian
 from .work import Work
@@ -24,14 +26,17 @@ def linearised_block(
     oracle: Lagrangian, z: jax.Array, weight: jax.Array, gram: bool, key: jax.Array, start: Any, count: int
 ) -> Callable[[jax.Array], jax.Array]:
     """Products with the Hessian of samples start .. start + count of the batch that `key` names; a pytree."""
-    return _linearised(oracle, z, weight, gram, draw_rows(oracle.form.program, oracle.data, key, start, count))
+    drawn = draw_rows(oracle.form.program, oracle.data, key, start, count)
+    return _linearised(oracle, z, weight, gram, [(rows, None, count) for rows in drawn])
 
 
 def linearised_whole(
     oracle: Lagrangian, z: jax.Array, weight: jax.Array, gram: bool
 ) -> Callable[[jax.Array], jax.Array]:
     """Products with the Hessian of all rows: finite populations only, and those of which all rows fit into memory."""
-    return _linearised(oracle, z, weight, gram, oracle.data)
+    sizes = [source.size for source in oracle.form.program.sources]
+    rows = [(*all_rows(data, size), size) for data, size in zip(oracle.data, sizes, strict=True)]  # pyright: ignore[reportArgumentType]
+    return _linearised(oracle, z, weight, gram, rows)
 
 
 def linearised_work(oracle: Lagrangian, n: Any) -> tuple[Work, Work]:
@@ -42,16 +47,17 @@ def linearised_work(oracle: Lagrangian, n: Any) -> tuple[Work, Work]:
 
 
 def _linearised(
-    oracle: Lagrangian, z: jax.Array, weight: jax.Array, gram: bool, rows: tuple[Rows | None, ...]
+    oracle: Lagrangian, z: jax.Array, weight: jax.Array, gram: bool, rows: Sequence[tuple[Rows | None, Any, Any]]
 ) -> Callable[[jax.Array], jax.Array]:
     form = oracle.form
 
     def value(y: jax.Array) -> jax.Array:
         objective, constraint = form.deterministic(y)
-        for k, taken in enumerate(rows):
+        for k, (taken, mask, count) in enumerate(rows):
             assert taken is not None
             f, c = form.contribution(k, y, taken)
-            objective, constraint = objective + jnp.mean(f), constraint + jnp.mean(c, axis=0)
+            objective = objective + jnp.sum(masked(f, mask)) / count
+            constraint = constraint + jnp.sum(masked(c, mask), axis=0) / count
         total = objective + weight @ constraint
         if gram:
             moved = constraint - stop_gradient(constraint)

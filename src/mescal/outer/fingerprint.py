@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from ..errors import InputError
-from ..problem import Population
+from ..problem import OnDisk, Population, Sampler, Sharded, Source
 
 if TYPE_CHECKING:
     from .run import Run
@@ -30,7 +30,7 @@ def fingerprint(run: "Run") -> dict[str, Any]:
             for name, kind, shape in zip(layout.names, layout.kinds, layout.shapes, strict=True)
         ],
         "populations": [source.size for source in run.program.sources],
-        "data": [_digest(source) if isinstance(source, Population) else "stream" for source in run.problem.sources],
+        "data": ["stream" if isinstance(source, Sampler) else _digest(source) for source in run.problem.sources],
         "solver": describe(run.asked),
         "functions": [float(value) for value in run.probe],
     }
@@ -69,9 +69,16 @@ def _differ(name: str, before: Any, now: Any) -> str:
     return f"were {before}, not {now}" if isinstance(now, list) else f"was {before}, not {now}"
 
 
-def _digest(source: Population) -> str:
+def _digest(source: Source) -> str:
     """A checksum of rows spread over the arrays; those that other processes hold are left to the other tests."""
     digest = hashlib.sha256()
+    if isinstance(source, Sharded) and not all(leaf.is_fully_addressable for leaf in jax.tree.leaves(source.arrays)):
+        return digest.hexdigest()
+    if isinstance(source, (OnDisk, Sharded)):
+        rows = source.at(np.unique(np.linspace(0, source.size - 1, min(source.size, ROWS)).astype(np.int64)))
+        digest.update(b"".join(np.ascontiguousarray(leaf).tobytes() for leaf in jax.tree.leaves(rows)))
+        return digest.hexdigest()
+    assert isinstance(source, Population)
     for leaf in (*jax.tree.leaves(source.arrays), *([] if source.weights is None else [source.weights])):
         if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable:
             continue

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from ..errors import InputError
 from ..oracle import Lagrangian, memory
+from ..problem import agree
 from ..solvers.base import BROKEN, EXHAUSTED, RUNNING, VERIFIED, Goal, Outcome, Progress
 from ..solvers.drive import advance, begin
 from ..solvers.verification import verify
@@ -147,9 +148,9 @@ def _chunks(run: "Run", oracle: Lagrangian, state: Any, plan: Any, goal: Goal, k
 
 def _stop_inside(run: "Run", state: Any) -> Status | None:
     """Whether a signal or a budget ends the run between two chunks."""
-    if run.stops.asked:
+    if agree(run.stops.asked):
         return Status.INTERRUPTED
-    if run.clock.here > run.settings.max_seconds:
+    if agree(run.clock.here > run.settings.max_seconds):
         return Status.TIME_LIMIT
     if (run.work + state.progress.work.tally()).total > run.settings.max_work:
         return Status.WORK_LIMIT

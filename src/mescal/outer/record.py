@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..certificate import certify
+from ..problem import speaks
 from .history import Row
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def make_row(run: "Run", solved: "Solved", constraint: np.ndarray, penalty: floa
         exact=exact_measures(run, penalty) if run.settings.record == "exact" else {},
     )
     run.history.append(row)
-    if run.settings.progress is not None:
+    if run.settings.progress is not None and speaks():
         run.settings.progress(row)
     return row
 

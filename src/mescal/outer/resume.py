@@ -13,6 +13,7 @@ from ..errors import InputError, InputTypeError
 from ..problem import Problem
 from ..solvers import Solver
 from ..theory.constants import ProblemConstants
+from ..version import __version__
 from .checkpoint import Checkpoints, Stored, read_latest
 from .fingerprint import describe, fingerprint, refuse_another
 from .result import Result
@@ -78,8 +79,6 @@ def resume(
 
 def _about(run: Run, x0_given: bool, start: Start | None) -> dict[str, Any]:
     """What a checkpoint says of its run, beside the state."""
-    from .. import __version__
-
     settings = {field.name: getattr(run.settings, field.name) for field in fields(Settings)}
     settings = {name: value for name, value in settings.items() if name not in HERE_ONLY}
     settings["tolerance"] = asdict(run.settings.tolerance)
@@ -103,8 +102,6 @@ def _about(run: Run, x0_given: bool, start: Start | None) -> dict[str, Any]:
 
 
 def _refuse_another_version(stored: Stored):
-    from .. import __version__
-
     if stored.about["mescal"] != __version__:
         raise InputError(
             f"{stored.path} was written by mescal {stored.about['mescal']}; this is {__version__}",

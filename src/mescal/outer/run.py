@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..oracle import Lagrangian, memory, surrogate
-from ..problem import EqualityForm, Problem
+from ..problem import EqualityForm, Problem, agree
 from ..solvers.base import BROKEN, EXHAUSTED, RUNAWAY, VERIFIED, Memory, Solver
 from ..theory.survey import survey
 from .checkpoint import Checkpoints
@@ -224,13 +224,14 @@ class Run(State):
 
     def _stop_between(self, row: Row | None) -> Status | None:
         """Whether time, work or the user ends the run after an outer iteration."""
-        if self.stops.asked:
+        if agree(self.stops.asked):
             return Status.INTERRUPTED
-        if self.clock.here > self.settings.max_seconds:
+        if agree(self.clock.here > self.settings.max_seconds):
             return Status.TIME_LIMIT
         if self.work.total > self.settings.max_work:
             return Status.WORK_LIMIT
-        return Status.STOPPED if self.settings.callback is not None and self.settings.callback(row) else None
+        callback = self.settings.callback
+        return Status.STOPPED if callback is not None and agree(bool(callback(row))) else None
 
     def _dual_bound(self, k: int) -> float:
         """gamma_k in the solver's units."""

@@ -14,7 +14,7 @@ import numpy as np
 from jax.core import Tracer
 
 from ..errors import InputError, InputTypeError
-from .source import Source, as_source
+from .over import Source, as_source
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,8 +119,9 @@ def E(fn: Callable, over: Any = None, weights: Any = None) -> Expectation:
     **Arguments:**
 
     - `fn`: a function of the parameters and ONE sample; a scalar for objectives, scalar or array for constraints.
-    - `over`: a pytree of arrays with one leading axis (a finite population), or a `Sampler`. Without it the term is
-      deterministic, `fn(x)`: no samples, no noise.
+    - `over`: a pytree of arrays with one leading axis (a finite population), `shard(arrays, mesh)` for one over many
+      devices, `on_disk(paths)` for one larger than memory, or a `Sampler`. Without it the term is deterministic, `fn(x)`:
+      no samples, no noise.
     - `weights`: one weight per row of a population; default: all rows count alike.
 
     **Returns:** an `Expectation`: supports `+`, `-`, scalar `*` and `/`, and `<=`, `>=`, `==`.

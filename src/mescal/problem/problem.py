@@ -12,12 +12,16 @@ import numpy as np
 
 from ..errors import InputError, InputTypeError
 from ..sets import ConvexSet, Reals
+from .checks import first_line
 from .constraint import Constraint
 from .expectation import Expectation, Term
 from .layout import Layout
+from .over import Source, refuse_mixtures
 from .parameters import Parameters, flatten_parameters
 from .program import OBJECTIVE, BoundSource, BoundTerm, Program, Rows, constants
-from .source import Population, Sampler, Source, first_line
+from .sharding import ShardedRows
+from .source import Sampler
+from .stored import StoredRows
 
 
 class Problem:
@@ -45,6 +49,7 @@ class Problem:
             if term.source is not None:
                 found.setdefault(term.source.key, term.source)
         self.sources: tuple[Source, ...] = tuple(found.values())
+        refuse_mixtures(self.sources)
         self._index = {key: i for i, key in enumerate(found)}
         for source in self.sources:
             source.check()
@@ -61,11 +66,11 @@ class Problem:
             self._programs[spec] = program
         return self._programs[spec], vector
 
-    def device_data(self, dtype: Any) -> tuple[Rows | None, ...]:
-        """The populations on the device, floating columns in `dtype`; None for streams. Made once per type."""
+    def device_data(self, dtype: Any) -> tuple[Rows | ShardedRows | StoredRows | None, ...]:
+        """The populations as compiled programs see them, floating columns in `dtype`; None for streams. Once per type."""
         name = str(np.dtype(dtype))
         if name not in self._data:
-            self._data[name] = tuple(_to_device(source, dtype) for source in self.sources)
+            self._data[name] = tuple(source.placed(dtype) for source in self.sources)
         return self._data[name]
 
     def _all_terms(self) -> list[Term]:
@@ -203,14 +208,3 @@ def _canonical(shapes: Any) -> Any:
     return jax.tree.map(
         lambda leaf: jax.ShapeDtypeStruct(leaf.shape, jax.dtypes.canonicalize_dtype(leaf.dtype)), shapes
     )
-
-
-def _to_device(source: Source, dtype: Any) -> Rows | None:
-    if not isinstance(source, Population):
-        return None
-
-    def place(leaf):
-        return jnp.asarray(leaf, dtype if jnp.issubdtype(leaf.dtype, jnp.floating) else None)
-
-    weights = None if source.weights is None else jnp.asarray(source.weights, dtype)
-    return Rows(jax.tree.map(place, source.arrays), weights)

@@ -3,6 +3,8 @@
 - `Population`: a pytree of arrays with one leading axis; E is the (weighted) mean over its rows.
 - `Sampler`: a pure function `draw(key) -> one sample`; E is the expectation over keys.
 
+Populations over many devices are in `sharding`, those that stay on disk in `stored`; `over` tells them apart.
+
 Populations are sampled i.i.d. with replacement: the U-statistic surrogate needs independent draws.
 """
 
@@ -14,8 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import InputError, InputTypeError
-
-CHECK_ROWS = 1 << 16  # rows looked at together when data are checked: bounds the memory of the check
+from .checks import CHECK_ROWS, check_rows, check_weights, describe, first_line, refuse_unless_finite
+from .program import Rows
 
 
 class Sampler:
@@ -33,7 +35,7 @@ class Sampler:
     def __init__(self, draw: Callable[[jax.Array], Any]):
         if not callable(draw):
             raise InputTypeError(
-                f"Sampler got {_describe(draw)}",
+                f"Sampler got {describe(draw)}",
                 "a function draw(key) that returns one sample",
                 "wrap the sampling code in a function of a JAX random key",
             )
@@ -68,6 +70,10 @@ class Sampler:
         """A stream has no size."""
         return None
 
+    def placed(self, dtype: Any) -> None:
+        """A stream has no rows to place on a device."""
+        return
+
     def sample_shape(self) -> Any:
         """Shapes and types of one sample."""
         return jax.eval_shape(self.draw, jax.random.key(0, impl="threefry2x32"))
@@ -83,29 +89,8 @@ class Population:
     """
 
     def __init__(self, arrays: Any, weights: Any = None):
-        leaves, treedef = jax.tree.flatten(arrays)
-        if not leaves:
-            raise InputError("the data hold no arrays", "a pytree of arrays with one leading axis", "pass the rows")
-        leaves = [_as_array(leaf) for leaf in leaves]
-        scalars = [leaf for leaf in leaves if leaf.ndim == 0]
-        if scalars:
-            raise InputError(
-                "the data hold a scalar, which has no rows",
-                "arrays whose first axis counts the samples",
-                "close over constants in the function, or repeat them along the first axis",
-            )
-        sizes = sorted({leaf.shape[0] for leaf in leaves})
-        if len(sizes) > 1:
-            raise InputError(
-                f"the arrays of one population have unequal leading axes: {sizes}",
-                "one number of rows for all arrays of a population",
-                "check how the arrays were cut, or give each its own E",
-            )
-        if sizes[0] == 0:
-            raise InputError("the data are empty (0 rows)", "at least one row", "check the filter that made them")
-        self.arrays = jax.tree.unflatten(treedef, leaves)
-        self.size = sizes[0]
-        self.weights = None if weights is None else _check_weights(weights, self.size)
+        self.arrays, self.size = check_rows(arrays)
+        self.weights = None if weights is None else check_weights(weights, self.size)
         self._identity = ("population", *map(id, jax.tree.leaves(arrays)), None if weights is None else id(weights))
         self._alive = (arrays, weights)  # identities are of living objects only
 
@@ -125,80 +110,36 @@ class Population:
 
     def check(self):
         """Refuse NaN and infinity, looking at a bounded number of rows at a time."""
-        for path, leaf in jax.tree.leaves_with_path(self.arrays):
-            if not np.issubdtype(leaf.dtype, np.inexact):
-                continue
-            for start in range(0, self.size, CHECK_ROWS):
-                bad = ~np.isfinite(np.asarray(leaf[start : start + CHECK_ROWS]))
-                if bad.any():
-                    row = start + int(np.argwhere(bad)[0][0])
-                    where = f" (leaf {jax.tree_util.keystr(path)})" if path else ""
-                    raise InputError(
-                        f"the data hold NaN or infinity, first in row {row}{where}",
-                        "finite numbers",
-                        "drop or fill those rows before building the problem",
-                    )
+        for start in range(0, self.size, CHECK_ROWS):
+            refuse_unless_finite(jax.tree.map(lambda leaf, s=start: leaf[s : s + CHECK_ROWS], self.arrays), start)
+
+    def block(self, first: int, count: int) -> Rows:
+        """`count` rows from the row `first` on, and their weights; views where that is possible."""
+        weights = None if self.weights is None else self.weights[first : first + count]
+        return Rows(jax.tree.map(lambda leaf: _cut(leaf, first, count), self.arrays), weights)
+
+    def at(self, indices: np.ndarray) -> Rows:
+        """The rows at the given indices, and their weights, on the host."""
+        weights = None if self.weights is None else self.weights[indices]
+        return Rows(jax.tree.map(lambda leaf: np.asarray(leaf)[indices], self.arrays), weights)
+
+    def placed(self, dtype: Any) -> Rows:
+        """The rows on the device, floating columns in `dtype`."""
+
+        def place(leaf):
+            return jnp.asarray(leaf, dtype if jnp.issubdtype(leaf.dtype, jnp.floating) else None)
+
+        weights = None if self.weights is None else jnp.asarray(self.weights, dtype)
+        return Rows(jax.tree.map(place, self.arrays), weights)
 
     def __repr__(self) -> str:
         return f"Population({self.size} rows{', weighted' if self.weighted else ''})"
 
 
-Source = Population | Sampler
-
-
-def as_source(over: Any, weights: Any = None) -> Source:
-    """The source that `E(..., over=...)` was given."""
-    if isinstance(over, Sampler):
-        if weights is not None:
-            raise InputError(
-                "weights were given together with a Sampler",
-                "weights only for a finite population",
-                "multiply inside the function, or draw from the weighted distribution",
-            )
-        return over
-    if callable(over):
-        raise InputTypeError(
-            f"over={_describe(over)} is a function",
-            "arrays with one leading axis, or a mescal.Sampler",
-            "write over=mescal.Sampler(draw) for a stream",
-        )
-    return Population(over, weights)
-
-
-def _as_array(leaf: Any):
-    if isinstance(leaf, (np.ndarray, jax.Array)):
-        array = leaf
-    else:
-        try:
-            array = np.asarray(leaf)
-        except Exception as error:
-            raise InputTypeError(
-                f"the data hold {_describe(leaf)}, which numpy cannot read: {first_line(error)}",
-                "numeric arrays",
-                "convert to a numpy array first",
-            ) from error
-    if not (np.issubdtype(array.dtype, np.number) or array.dtype == bool or jnp.issubdtype(array.dtype, jnp.number)):
-        raise InputTypeError(
-            f"the data hold entries of type {array.dtype}",
-            "numbers or booleans",
-            "encode categories and text as numbers first",
-        )
-    return array
-
-
-def _check_weights(weights: Any, size: int) -> np.ndarray:
-    array = np.asarray(weights, dtype=np.float64)
-    if array.shape != (size,):
-        raise InputError(
-            f"weights have shape {array.shape}", f"one weight per row, shape ({size},)", "check the order of arguments"
-        )
-    if not np.isfinite(array).all() or (array < 0).any() or array.sum() <= 0:
-        raise InputError(
-            "weights hold a negative or non-finite number, or sum to zero",
-            "finite weights >= 0 with a positive sum",
-            "check how the weights were made",
-        )
-    return array * (size / array.sum())
+def _cut(leaf: Any, first: int, count: int) -> Any:
+    if isinstance(leaf, jax.Array) and leaf.is_fully_addressable and all(d.platform == "cpu" for d in leaf.devices()):
+        leaf = np.asarray(leaf)  # a view: slicing it copies nothing
+    return leaf if count == leaf.shape[0] else leaf[first : first + count]
 
 
 def _same(first: Any, second: Any) -> bool:
@@ -206,12 +147,3 @@ def _same(first: Any, second: Any) -> bool:
     return jax.tree.structure(first) == jax.tree.structure(second) and all(
         np.array_equal(np.asarray(a), np.asarray(b), equal_nan=True) for a, b in zip(left, right, strict=True)
     )
-
-
-def _describe(thing: Any) -> str:
-    return f"{type(thing).__name__} {str(thing)[:40]!r}"
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of an error's message, cut to fit into another one's."""
-    return (str(error).strip().splitlines() or [""])[0][:200]

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..problem import Population, Problem, Rows, Sampler
+from ..problem import Problem, Rows, Sampler, Source
 
 ROWS = 32  # samples of each source on which functions are checked
 STEPS = 2.0 ** -np.arange(2, 12)  # step lengths relative to max(1, |x|): far from rounding in float64 for both slopes
@@ -86,15 +86,13 @@ def _slope(remainder: np.ndarray, rounding: float) -> float:
     return float(np.median(np.log2(remainder[:-1][pairs] / remainder[1:][pairs])))
 
 
-def _some_rows(source: Population | Sampler, rng: np.random.Generator) -> Rows:
+def _some_rows(source: Source, rng: np.random.Generator) -> Rows:
     if isinstance(source, Sampler):
         keys = jax.random.split(jax.random.key(int(rng.integers(2**31)), impl="threefry2x32"), ROWS)
         return Rows(jax.vmap(source.draw)(keys))
     chosen = np.sort(rng.choice(source.size, min(ROWS, source.size), replace=False))
 
-    def take(leaf):
-        part = np.asarray(leaf[chosen])
+    def take(part):
         return jnp.asarray(part.astype(np.float64) if np.issubdtype(part.dtype, np.floating) else part)
 
-    weights = None if source.weights is None else jnp.asarray(source.weights[chosen])
-    return Rows(jax.tree.map(take, source.arrays), weights)
+    return jax.tree.map(take, source.at(chosen))

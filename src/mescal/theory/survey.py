@@ -64,7 +64,7 @@ def survey(oracle: Lagrangian, z: jax.Array, key: jax.Array) -> Survey:
     length = jnp.maximum(jnp.linalg.norm(steepest), jnp.finfo(z.dtype).tiny)
     bent = jax.jvp(slope, (z,), (steepest / length,))[1]
     smoothness = jnp.maximum(jnp.linalg.norm(bent[:size]), SMALLEST_SMOOTHNESS)
-    few = jax.tree.map(lambda leaf: leaf[:NOISE_SAMPLES], rows)
+    few = draw_rows(program, oracle.data, key, 0, NOISE_SAMPLES)  # the first of them; drawn, since rows may be spread
 
     def influence(row):
         single = jax.tree.map(lambda leaf: leaf[None], row)

@@ -1,0 +1,149 @@
+"""How compiled programs get at the rows of a population, wherever they are: some of them, or sums over all of them.
+
+| rows              | a batch                                          | a sum over all rows                         |
+|-------------------|--------------------------------------------------|---------------------------------------------|
+| in memory         | a gather                                         | chunk by chunk                              |
+| over many devices | each gives the rows that it has, reduce-scatter  | each over its own rows, then one all-reduce |
+| on disk           | a callback that reads them                       | block by block, each read by a callback     |
+
+A batch over many devices is left spread over them, so that each evaluates its share; what is summed over the batch ends in
+an all-reduce. Batches that do not divide by the number of devices are evaluated on each of them.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
+
+from ..problem import Rows, ShardedRows, StoredRows
+from ..problem.sharding import AXIS, Placement
+from .batch import sum_over_rows
+
+Data = Rows | ShardedRows | StoredRows
+Body = Callable[[Any, jax.Array | None], Any]
+
+
+def take_rows(data: Data, indices: jax.Array) -> Rows:
+    """The rows at the given indices, which must be in range."""
+    if isinstance(data, ShardedRows):
+        return _exchange(data, indices)
+    if isinstance(data, StoredRows):
+        return data.at(indices)
+    return jax.tree.map(lambda leaf: leaf.at[indices].get(mode="promise_in_bounds"), data)
+
+
+def sum_rows(body: Callable, data: Data, size: int, chunk_bytes: int, *arguments: Any) -> Any:
+    """Sum `body(rows, mask, *arguments)` over all rows, about `chunk_bytes` of them at a time.
+
+    Whatever traced values `body` needs must be among the arguments: each device has its own view of them.
+    """
+
+    def sum_chunks(rows, mask, *given):
+        return _sum_chunks(lambda taken, keep: body(taken, keep, *given), rows, mask, chunk_bytes)
+
+    if isinstance(data, ShardedRows):
+        return on_each_device(sum_chunks, data, *arguments)
+    if isinstance(data, StoredRows):
+        return _sum_blocks(lambda rows, mask: sum_chunks(rows, mask, *arguments), data, size)
+    return sum_chunks(data, None, *arguments)
+
+
+def all_rows(data: Data, size: int) -> tuple[Rows, np.ndarray | None]:
+    """All rows at once and which of them count (None: all): for populations that fit into memory."""
+    if isinstance(data, StoredRows):
+        return data.block(jnp.int32(0), size), None
+    if not isinstance(data, ShardedRows):
+        return data, None
+    at = data.placement
+    counted = np.concatenate([np.arange(at.rows) < count for count in at.counts])
+    return data.rows, None if at.even else counted
+
+
+def on_each_device(body: Callable, data: ShardedRows, *arguments: Any) -> Any:
+    """`body(rows, mask, *arguments)` on every device's own rows, summed over the devices; no mask where all rows count."""
+    at = data.placement
+
+    def local(rows, *given):
+        mask = None
+        if not at.even:
+            mine = jnp.asarray(at.counts, jnp.int32)[jax.lax.axis_index(AXIS)]
+            mask = jnp.arange(at.rows, dtype=jnp.int32) < mine
+        return jax.lax.psum(body(rows, mask, *given), AXIS)
+
+    incoming = PartitionSpec(AXIS), *(PartitionSpec() for _ in arguments)
+    return _over(at, local, incoming, PartitionSpec())(data.rows, *arguments)
+
+
+def replicated(tree: Any, data: tuple[Any, ...]) -> Any:
+    """The tree, held whole by every device of the mesh over which a population is spread."""
+    meshes = [rows.placement.mesh for rows in data if isinstance(rows, ShardedRows)]
+    if not meshes:
+        return tree
+    return jax.lax.with_sharding_constraint(tree, NamedSharding(meshes[0], PartitionSpec()))
+
+
+def _exchange(data: ShardedRows, indices: jax.Array) -> Rows:
+    at, count = data.placement, indices.shape[0]
+    devices = len(at.counts)
+    spread = count % devices == 0
+
+    def local(rows, wanted):
+        d = jax.lax.axis_index(AXIS)
+        own = wanted - jnp.asarray(at.starts, jnp.int32)[d]
+        here = (own >= 0) & (own < jnp.asarray(at.counts, jnp.int32)[d])
+        own = jnp.where(here, own, 0)
+
+        def give(leaf):
+            taken = leaf.at[own].get(mode="promise_in_bounds")
+            taken = taken.astype(jnp.int8) if leaf.dtype == bool else taken
+            taken = jnp.where(here.reshape(here.shape + (1,) * (taken.ndim - 1)), taken, 0)
+            if spread:
+                taken = jax.lax.psum_scatter(taken, AXIS, tiled=True)
+            else:
+                taken = jax.lax.psum(taken, AXIS)
+            return taken.astype(leaf.dtype)
+
+        return jax.tree.map(give, rows)
+
+    specs = (PartitionSpec(AXIS), PartitionSpec())
+    return _over(at, local, specs, PartitionSpec(AXIS) if spread else PartitionSpec())(data.rows, indices)
+
+
+def _over(at: Placement, local: Callable, incoming: Any, outgoing: Any) -> Callable:
+    # Without `check_vma`, derivatives taken inside are those of a device's own part; the one sum over devices is explicit.
+    return jax.shard_map(local, mesh=at.mesh, in_specs=incoming, out_specs=outgoing, check_vma=False)
+
+
+def _sum_chunks(body: Body, rows: Any, mask: jax.Array | None, chunk_bytes: int) -> Any:
+    """Over the rows of one device, some of which may not count."""
+    leaves = jax.tree.leaves(rows)
+    size = leaves[0].shape[0]
+    chunk = max(1, chunk_bytes // max(1, sum(leaf.size * leaf.dtype.itemsize // size for leaf in leaves)))
+    if mask is None:
+        return sum_over_rows(body, rows, size, chunk)
+
+    def counted(taken, within):
+        part, keep = taken
+        return body(part, keep if within is None else keep & within)
+
+    return sum_over_rows(counted, (rows, mask), size, chunk)
+
+
+def _sum_blocks(body: Body, data: StoredRows, size: int) -> Any:
+    """Blocks of one size from disk; the last one is moved back to end with the last row, and masked."""
+    block = data.block_rows(size)
+    steps = -(-size // block)
+    block = -(-size // steps)
+    positions = jnp.arange(block, dtype=jnp.int32)
+
+    def part(i):
+        first = jnp.minimum(i * block, size - block)
+        mask = None if steps * block == size else first + positions >= i * block
+        return body(data.block(first, block), mask)
+
+    shapes = jax.eval_shape(lambda: part(jnp.int32(0)))
+    zero = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+    return jax.lax.fori_loop(0, steps, lambda i, total: jax.tree.map(jnp.add, total, part(i)), zero)

@@ -1,0 +1,105 @@
+"""What rows must be, wherever they are kept: numbers, one leading axis, finite; and their weights."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..errors import InputError, InputTypeError
+
+CHECK_ROWS = 1 << 16  # rows looked at together when data are checked: bounds the memory of the check
+
+
+def check_rows(arrays: Any) -> tuple[Any, int]:
+    """A pytree of arrays with one leading axis, and its length."""
+    leaves, treedef = jax.tree.flatten(arrays)
+    leaves = [_as_array(leaf) for leaf in leaves]
+    return jax.tree.unflatten(treedef, leaves), count_rows([leaf.shape for leaf in leaves])
+
+
+def count_rows(shapes: list[tuple[int, ...]]) -> int:
+    """The one number of rows of arrays of these shapes."""
+    if not shapes:
+        raise InputError("the data hold no arrays", "a pytree of arrays with one leading axis", "pass the rows")
+    if () in shapes:
+        raise InputError(
+            "the data hold a scalar, which has no rows",
+            "arrays whose first axis counts the samples",
+            "close over constants in the function, or repeat them along the first axis",
+        )
+    sizes = sorted({shape[0] for shape in shapes})
+    if len(sizes) > 1:
+        raise InputError(
+            f"the arrays of one population have unequal leading axes: {sizes}",
+            "one number of rows for all arrays of a population",
+            "check how the arrays were cut, or give each its own E",
+        )
+    if sizes[0] == 0:
+        raise InputError("the data are empty (0 rows)", "at least one row", "check the filter that made them")
+    return sizes[0]
+
+
+def refuse_unless_finite(rows: Any, start: int = 0):
+    """Raise where rows hold NaN or infinity; `start` is the number of the first of them."""
+    for path, leaf in jax.tree.leaves_with_path(rows):
+        if np.issubdtype(leaf.dtype, np.inexact) and not (finite := np.isfinite(np.asarray(leaf))).all():
+            row = start + int(np.argwhere(~finite)[0][0])
+            where = f" (leaf {jax.tree_util.keystr(path)})" if path else ""
+            raise InputError(
+                f"the data hold NaN or infinity, first in row {row}{where}",
+                "finite numbers",
+                "drop or fill those rows before building the problem",
+            )
+
+
+def refuse_unless_numbers(dtype: Any):
+    """Raise where a column's type is not one of numbers or booleans."""
+    if not (np.issubdtype(dtype, np.number) or np.issubdtype(dtype, np.bool_) or jnp.issubdtype(dtype, jnp.number)):
+        raise InputTypeError(
+            f"the data hold entries of type {dtype}",
+            "numbers or booleans",
+            "encode categories and text as numbers first",
+        )
+
+
+def _as_array(leaf: Any):
+    if isinstance(leaf, (np.ndarray, jax.Array)):
+        array = leaf
+    else:
+        try:
+            array = np.asarray(leaf)
+        except Exception as error:
+            raise InputTypeError(
+                f"the data hold {describe(leaf)}, which numpy cannot read: {first_line(error)}",
+                "numeric arrays",
+                "convert to a numpy array first",
+            ) from error
+    refuse_unless_numbers(array.dtype)
+    return array
+
+
+def check_weights(weights: Any, size: int) -> np.ndarray:
+    """Weights of rows, scaled to a mean of one."""
+    array = np.asarray(weights, dtype=np.float64)
+    if array.shape != (size,):
+        raise InputError(
+            f"weights have shape {array.shape}", f"one weight per row, shape ({size},)", "check the order of arguments"
+        )
+    if not np.isfinite(array).all() or (array < 0).any() or array.sum() <= 0:
+        raise InputError(
+            "weights hold a negative or non-finite number, or sum to zero",
+            "finite weights >= 0 with a positive sum",
+            "check how the weights were made",
+        )
+    return array * (size / array.sum())
+
+
+def describe(thing: Any) -> str:
+    """A thing's type and the beginning of its text, for messages."""
+    return f"{type(thing).__name__} {str(thing)[:40]!r}"
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message, cut to fit into another one's."""
+    return (str(error).strip().splitlines() or [""])[0][:200]

@@ -1,0 +1,93 @@
+"""Run in a process of its own, with eight virtual devices: prints as JSON how sharded rows compare with rows on one device."""
+
+import json
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import mescal
+from mescal.oracle import Lagrangian, surrogate
+from mescal.problem import equality_form
+from mescal.solvers.drive import advance
+from mescal.theory.survey import survey
+from tests.devices.problems import collectives, measures, problem
+
+X = np.full(5, 0.3, np.float32)
+Z = jnp.asarray([*X, 0.1], jnp.float32)
+V = jnp.arange(6, dtype=jnp.float32) / 6
+KEY = jax.random.key(3, impl="threefry2x32")
+CALLS = {
+    "gradient": lambda oracle, n: oracle.gradient(Z, KEY, n),
+    "hvp": lambda oracle, n: oracle.hvp(Z, V, KEY, n),
+    "gradient of 100": lambda oracle, n: oracle.gradient(Z, KEY, 100),  # 100 rows do not divide by 8 devices
+    "exact": lambda oracle, n: oracle.exact(Z),
+    "exact hvp": lambda oracle, n: oracle.exact_hvp(Z, V, oracle.exact(Z)[0]),
+}
+
+
+def oracle_of(stated: mescal.Problem) -> Lagrangian:
+    """The augmented Lagrangian at some multiplier and penalty."""
+    form = equality_form(stated.bind(X)[0], stated.domain)
+    data = stated.device_data(np.float32)
+    return Lagrangian(form, data, jnp.asarray([0.4], jnp.float32), jnp.float32(3.0), surrogate("ustat"))
+
+
+def error(one, other) -> float:
+    """The largest difference, relative to the largest entry."""
+    pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
+    arrays = [(np.asarray(a, np.float64), np.asarray(b, np.float64)) for a, b in pairs]
+    return max(float(np.max(np.abs(a - b)) / max(1e-30, np.max(np.abs(a)))) for a, b in arrays if a.size)
+
+
+def estimates(plain: mescal.Problem, sharded: mescal.Problem) -> dict:
+    """Errors and collectives of the oracle's calls, with their work."""
+    one, many, found = oracle_of(plain), oracle_of(sharded), {}
+    for name, call in CALLS.items():
+        compiled = jax.jit(call).lower(many, jnp.int32(1300)).compile()
+        (a, work), (b, same) = jax.jit(call)(one, jnp.int32(1300)), compiled(many, jnp.int32(1300))
+        whole = all(leaf.is_fully_replicated for leaf in jax.tree.leaves(b))
+        found[name] = {
+            "error": error(a, b),
+            "same work": work.tally() == same.tally(),
+            "collectives": collectives(compiled.as_text()),
+            "replicated": whole,
+        }
+    return found
+
+
+def solved(stated: mescal.Problem, solver: str) -> dict:
+    """A solve, and the collectives of its compiled loop and of the survey before it."""
+    result = mescal.minimize(stated, np.zeros(5, np.float32), solver=solver, tol=1e-3, seed=1)
+    oracle = oracle_of(stated)
+    chosen = mescal.solvers.get(solver).sized(oracle.population)
+    from mescal.solvers.base import Goal, Memory
+
+    plan = chosen.plan(Goal(1e-3, 1e-3, 100, oracle.population, 1024, 1024), jnp.float32)
+    state = chosen.init(oracle, Z, plan, Memory.fresh(1.0, jnp.float32), KEY)
+    loop = advance.lower(chosen, oracle, state, plan, jnp.int32(4)).compile()
+    return {
+        "x": np.asarray(result.x).tolist(),
+        "work": result.work.total,
+        "converged": result.converged,
+        "measures": measures(result.certificate),
+        "collectives": collectives(loop.compiled.as_text() + survey.lower(oracle, Z, KEY).compile().as_text()),
+    }
+
+
+def main(what: str):
+    """Print what was asked for."""
+    mesh = jax.make_mesh((4, 2), ("a", "b"))
+    plain, sharded = problem(lambda arrays: arrays), problem(lambda arrays: mescal.shard(arrays, mesh))
+    if what == "estimates":
+        found = {"devices": jax.device_count(), "estimates": estimates(plain, sharded)}
+        for name, stated in (("plain", plain), ("sharded", sharded)):
+            found[name] = measures(mescal.certify(stated, X))
+    else:
+        found = {"plain": solved(plain, what), "sharded": solved(sharded, what)}
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,71 @@
+"""What each process of a launched run does: `estimates` compares its rows with those of one device; `solve FOLDER` solves.
+
+`solve FOLDER kill` is killed in its course, in process 1 alone; `solve FOLDER resume` carries it on.
+"""
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import mescal
+from tests.devices.problems import collectives, measures, problem
+
+X = np.full(5, 0.3, np.float32)
+Z = jnp.asarray([*X, 0.1], jnp.float32)
+
+
+def own_part(leaf):
+    """The rows of this process: unequal shares."""
+    cut = [len(leaf) * k * k // jax.process_count() ** 2 for k in range(jax.process_count() + 1)]
+    return leaf[cut[jax.process_index()] : cut[jax.process_index() + 1]]
+
+
+def sharded() -> mescal.Problem:
+    """The problem of these tests, each process with its own rows."""
+    mesh = jax.make_mesh((jax.device_count(),), ("rows",))
+    return problem(lambda arrays: mescal.shard(jax.tree.map(own_part, arrays), mesh), own_part)
+
+
+def estimates() -> dict:
+    """A sampled and an exact gradient, and a certificate, of sharded rows and of rows that every process has."""
+    from tests.devices.eight_devices import CALLS, error, oracle_of
+
+    plain, many = problem(lambda arrays: arrays), sharded()
+    found: dict = {"processes": jax.process_count(), "errors": {}, "collectives": []}
+    for name in ("gradient", "exact"):
+        compiled = jax.jit(CALLS[name]).lower(oracle_of(many), jnp.int32(1300)).compile()
+        found["collectives"] += collectives(compiled.as_text())
+        one = jax.jit(CALLS[name])(oracle_of(plain), jnp.int32(1300))
+        found["errors"][name] = error(one, compiled(oracle_of(many), jnp.int32(1300)))
+    return found | {"plain": measures(mescal.certify(plain, X)), "sharded": measures(mescal.certify(many, X))}
+
+
+def solve(folder: Path, how: str) -> dict:
+    """A run with checkpoints, or the rest of one."""
+
+    def die(row):
+        if how == "kill" and jax.process_index() == 1 and row.outer == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return False
+
+    if how == "resume":
+        result = mescal.resume(folder, sharded(), callback=die)
+    else:
+        start = np.zeros(5, np.float32)
+        kept = {"checkpoint": folder, "checkpoint_seconds": 1e-3}
+        result = mescal.minimize(sharded(), start, tol=1e-3, seed=1, penalty=0.01, callback=die, **kept)
+    rows = [row.outer for row in result.history]
+    return {"converged": result.converged, "rows": rows, "measures": measures(result.certificate)}
+
+
+if __name__ == "__main__":
+    what = sys.argv[1]
+    found = estimates() if what == "estimates" else solve(Path(sys.argv[2]), sys.argv[3])
+    if jax.process_index() == 0:
+        print(json.dumps(found))
