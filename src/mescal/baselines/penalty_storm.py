@@ -7,8 +7,8 @@
 One loop, a fixed small batch, no multipliers: stationarity and violation both fall like k^(-1/5), the violation like
 |lam*| / rho_k. For a tolerance eps the theory takes rho of order 1/eps.
 
-Deviations: 1. rho_0 is twice the least-squares multiplier at the start over the tolerance, and rises where a stationary
-point turns out to be less feasible than that promised. 2. L(rho) = L_f + rho (|J|^2 + sum_j |c_j| L_j) is estimated where
+Deviations: 1. rho_0 starts at max(1, L_f/|J|^2), at which objective and penalty are equally curved; where a stationary point
+turns out to be infeasible by v, the loop starts anew from it with rho_0 larger by 2 v/eps: the violation falls like 1/rho. 2. L(rho) = L_f + rho (|J|^2 + sum_j |c_j| L_j) is estimated where
 the steps go; a trust radius holds steps that an estimate from a flat region would make too long. 3. k_0 = 100 delays the
 decay. 4. The last iterate is measured, not a random one. 5. Slacks have their own step (`solvers.move`).
 """
@@ -24,7 +24,7 @@ from ..solvers.base import EXHAUSTED, STATIONARY, Progress, fresh_progress
 from ..solvers.epoch import TRIGGER
 from ..solvers.move import gradient_step
 from .base import Baseline
-from .measure import Reading, augmented, least_squares
+from .measure import Reading, augmented
 from .storm import moved_on, paired_gradients, recursion, running
 
 SAFE = 2.0  # times the penalty at which the violation would just meet the tolerance
@@ -32,11 +32,12 @@ HIGHEST = 1e8  # penalty
 
 
 class Memory(eqx.Module):
-    """G, the steps since the start, and rho_0."""
+    """G, the steps since the start, rho_0, and tau_k."""
 
     estimate: jax.Array
     steps: jax.Array
     penalty: jax.Array
+    step: jax.Array
 
 
 class Plan(eqx.Module):
@@ -78,10 +79,10 @@ class PenaltyStorm(Baseline):
 
     def memory(self, run):
         """rho_0, and G from the first measurement."""
-        lam = float(jnp.linalg.norm(least_squares(run.oracle(), run.z, run.seen)))
-        run.penalty = self.penalty or float(np.clip(SAFE * lam / run.violation, 1.0, HIGHEST))
+        balanced = run.bounds.slope[0] / jnp.maximum(run.bounds.jacobian**2, 1e-12)
+        run.penalty = self.penalty or float(np.clip(balanced, 1.0, HIGHEST))
         rho = run.array(run.penalty)
-        return Memory(run.seen.gradient + rho * run.seen.constraint @ run.seen.jacobian, jnp.int32(0), rho)
+        return Memory(run.seen.gradient + rho * run.seen.constraint @ run.seen.jacobian, jnp.int32(0), rho, 0 * rho)
 
     def plan(self, run):
         """The next leg."""
@@ -114,7 +115,8 @@ class PenaltyStorm(Baseline):
         share = jnp.minimum(1, self.momentum * self._decay(memory, k) ** (-4 / 5))
         now_at = eqx.tree_at(lambda o: o.penalty, oracle, rho)
         one = jnp.ones((), progress.z.dtype)
-        z = gradient_step(now_at, progress.z, memory.estimate, 1 / self._step(plan, memory), one)
+        step = self._step(plan, memory)
+        z = gradient_step(now_at, progress.z, memory.estimate, 1 / step, one)
         now, before, spent = paired_gradients(
             oracle, z, progress.z, jnp.stack([later, rho]), progress.key, self.batch
         )
@@ -123,23 +125,21 @@ class PenaltyStorm(Baseline):
         taken = progress.steps + 1
         status = jnp.where(small & (taken >= plan.least), STATIONARY, running(taken >= plan.most, EXHAUSTED))
         finite = jnp.all(jnp.isfinite(estimate)) & jnp.all(jnp.isfinite(z))
-        return State(moved_on(progress, z, finite, status, spent), Memory(estimate, k + 1, memory.penalty))
+        return State(moved_on(progress, z, finite, status, spent), Memory(estimate, k + 1, memory.penalty, step))
 
     def read(self, run, oracle, state, z, seen):
         """At the multipliers rho c."""
         memory = state.memory
         run.penalty = float(self._rho(memory, memory.steps))
         z, seen, multipliers, norm = augmented(run.oracle(), z, seen)
-        return Reading(z, seen, multipliers, norm, 0.0, self.batch)
+        return Reading(z, seen, multipliers, norm, float(memory.step), self.batch)
 
     def learn(self, run, reading):
         """A larger rho_0 where a stationary point is not feasible enough."""
         size = float(jnp.linalg.norm(reading.seen.constraint))
         if self.penalty or size <= run.violation or float(reading.stationarity) > run.target:
             return
-        memory = run.memory
-        factor = min(SAFE * size / run.violation, HIGHEST / run.penalty)
-        seen, rho = run.seen, run.penalty * factor
+        seen, rho = run.seen, min(run.penalty * SAFE * size / run.violation, HIGHEST)
         run.penalty = rho
         estimate = seen.gradient + run.array(rho) * seen.constraint @ seen.jacobian
-        run.memory = Memory(estimate, memory.steps, memory.penalty * factor)
+        run.memory = Memory(estimate, jnp.int32(0), run.array(rho), run.memory.step)

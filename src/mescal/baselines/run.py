@@ -24,7 +24,7 @@ from ..outer.start import checked_start
 from ..outer.status import Status
 from ..outer.verdict import is_infeasible, judge, last_judgement, learn_from_refusal
 from ..problem import EqualityForm, Problem
-from ..solvers.base import BROKEN, EXHAUSTED, VERIFIED, Outcome
+from ..solvers.base import BROKEN, EXHAUSTED, STATIONARY, VERIFIED, Outcome
 from ..solvers.drive import begin
 from ..solvers.epoch import regularity
 from ..solvers.move import natural_radius
@@ -244,7 +244,9 @@ class Run:
             batch=reading.batch,
             large_batch=self.large_batch,
         )
-        solved = Solved(outcome, state.progress, VERIFIED if candidate else EXHAUSTED, stop)
+        stationary = float(reading.stationarity) <= self.target
+        ended = VERIFIED if candidate else STATIONARY if stationary else EXHAUSTED
+        solved = Solved(outcome, state.progress, ended, stop)
         row = make_row(self, solved, constraint, self.penalty)
         if stop is not None:
             return stop

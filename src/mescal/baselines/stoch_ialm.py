@@ -13,6 +13,7 @@ estimate is replaced by the measured gradient. 3. Slacks of inequalities have th
 4. The penalty grows only while the violation is above the tolerance.
 """
 
+from dataclasses import replace
 from typing import ClassVar
 
 import equinox as eqx
@@ -26,20 +27,22 @@ from ..solvers.epoch import TRIGGER
 from ..solvers.move import gradient_step
 from ..solvers.secant import secant
 from .base import Baseline
-from .measure import Reading, augmented
+from .bounds import FORGET
+from .measure import Reading, Seen, augmented
 from .storm import moved_on, paired_gradients, recursion, running
 
 LEGS = 12  # of one subproblem at most
 
 
 class Memory(eqx.Module):
-    """The measured parts of the gradient, the steps since this subproblem began, the smoothness."""
+    """The last measurement, the smoothness, the steps and legs of this subproblem, its number, and |c| at the start."""
 
-    gradient: jax.Array  # of f
-    constraint: jax.Array
-    jacobian: jax.Array
-    steps: jax.Array
+    seen: Seen
     smoothness: jax.Array
+    steps: jax.Array
+    legs: jax.Array
+    subproblem: jax.Array
+    first_violation: jax.Array
 
 
 class Plan(eqx.Module):
@@ -80,17 +83,16 @@ class StochIALM(Baseline):
         """al_0 = max(1, L/|J|^2), at which objective and penalty are equally curved."""
         bounds = run.bounds
         run.penalty = float(jnp.maximum(1, bounds.slope[0] / jnp.maximum(bounds.jacobian**2, 1e-12)))
-        run.subproblem, run.legs = 0, 0
-        run.first_violation = float(np.linalg.norm(run.seen.constraint))
-        return self._memory(run, 0, run.array(0))
-
-    def _memory(self, run, steps, smoothness) -> Memory:
-        seen = run.seen
-        weight = run.array(run.dual) + run.array(run.penalty) * seen.constraint
-        bound = run.bounds.smoothness(weight) + run.array(run.penalty) * run.bounds.jacobian**2
-        return Memory(
-            seen.gradient, seen.constraint, seen.jacobian, jnp.int32(steps), jnp.maximum(smoothness, bound)
+        memory = Memory(
+            run.seen, run.array(0), jnp.int32(0), jnp.int32(0), jnp.int32(0), jnp.linalg.norm(run.seen.constraint)
         )
+        return self._fresh(run, memory)
+
+    def _fresh(self, run, memory: Memory) -> Memory:
+        """With the last measurement, and the smoothness that bounds say there; secants are not forgotten at once."""
+        weight = run.array(run.dual) + run.array(run.penalty) * run.seen.constraint
+        bound = run.bounds.smoothness(weight) + run.array(run.penalty) * run.bounds.jacobian**2
+        return replace(memory, seen=run.seen, smoothness=jnp.maximum(bound, FORGET * memory.smoothness))
 
     def plan(self, run):
         """The next leg."""
@@ -98,14 +100,18 @@ class StochIALM(Baseline):
 
     def init(self, oracle, z, plan, memory, key):
         """d from the last measurement, at the present multipliers and penalty."""
-        weight = oracle.multipliers + oracle.penalty * memory.constraint
-        return State(fresh_progress(z, key), memory, memory.gradient + weight @ memory.jacobian)
+        weight = oracle.multipliers + oracle.penalty * memory.seen.constraint
+        return State(fresh_progress(z, key), memory, memory.seen.gradient + weight @ memory.seen.jacobian)
+
+    def _share(self, t):
+        """e_t."""
+        return self.first_step * (4 / (t + 4)) ** (1 / 3)
 
     def step(self, oracle, state, plan):
         """One step of PStorm."""
         progress, memory, estimate = state.progress, state.memory, state.estimate
         t = memory.steps.astype(estimate.dtype)
-        share, ratio = self.first_step * (4 / (t + 4)) ** (1 / 3), ((t + 4) / (t + 5)) ** (1 / 3)
+        share, ratio = self._share(t), ((t + 4) / (t + 5)) ** (1 / 3)
         beta = jnp.clip((1 + 24 * share**2 - ratio) / (1 + 4 * share**2), 0, 1)
         one = jnp.ones((), estimate.dtype)
         z = gradient_step(oracle, progress.z, estimate, memory.smoothness / share, one)
@@ -117,27 +123,25 @@ class StochIALM(Baseline):
         taken = progress.steps + 1
         status = jnp.where(small & (taken >= plan.least), STATIONARY, running(taken >= plan.most, EXHAUSTED))
         finite = jnp.all(jnp.isfinite(estimate)) & jnp.all(jnp.isfinite(z))
-        memory = eqx.tree_at(lambda m: (m.steps, m.smoothness), memory, (memory.steps + 1, smoothness))
+        memory = replace(memory, steps=memory.steps + 1, smoothness=smoothness)
         return State(moved_on(progress, z, finite, status, spent), memory, estimate)
 
     def read(self, run, oracle, state, z, seen):
         """At the multipliers y + al c."""
         z, seen, multipliers, norm = augmented(oracle, z, seen)
-        memory = state.memory
-        share = self.first_step * (4 / (float(memory.steps) + 4)) ** (1 / 3)
-        return Reading(z, seen, multipliers, norm, share / float(memory.smoothness), self.batch)
+        step = self._share(float(state.memory.steps)) / float(state.memory.smoothness)
+        return Reading(z, seen, multipliers, norm, step, self.batch)
 
     def learn(self, run, reading):
         """The next subproblem where this one is solved, or has had its legs; else the same with a fresh estimate."""
-        run.legs += 1
         memory, solved = run.memory, float(reading.stationarity) <= run.target
-        if not solved and run.legs < LEGS:
-            run.memory = self._memory(run, int(memory.steps), memory.smoothness)
+        if not solved and int(memory.legs) + 1 < LEGS:
+            run.memory = self._fresh(run, replace(memory, legs=memory.legs + 1))
             return
         constraint = np.asarray(reading.seen.constraint, np.float64)
-        bound = summable_bound(run.subproblem, run.first_violation)
+        bound = summable_bound(int(memory.subproblem), float(memory.first_violation))
         run.dual = dual_step(run.dual, constraint, 1.0, bound)
         if np.linalg.norm(constraint) > run.violation:
             run.penalty *= self.growth
-        run.subproblem, run.legs = run.subproblem + 1, 0
-        run.memory = self._memory(run, 0, run.array(0))
+        memory = replace(memory, steps=jnp.int32(0), legs=jnp.int32(0), subproblem=memory.subproblem + 1)
+        run.memory = self._fresh(run, memory)

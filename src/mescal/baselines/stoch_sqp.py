@@ -30,6 +30,7 @@ from .measure import Reading, least_squares, measure, plain, stationarity
 from .storm import moved_on, running
 
 ETA, SIGMA, BETA, THETA = 0.5, 0.1, 1.0, 10.0  # of the authors' code
+STILL = 1e-8  # |d| below which tau and xi are kept
 LESS = 1e-2  # factor by which tau and xi fall at least
 
 
@@ -111,12 +112,13 @@ class StochSQP(Baseline):
         size, slope, squared = jnp.sum(jnp.abs(constraint)), gradient @ d, d @ d
         rise = slope + squared / 2
         trial = jnp.where(rise > 0, (1 - SIGMA) * size / jnp.where(rise > 0, rise, 1), jnp.inf)
-        merit = fall(memory.merit, trial)
+        norm = jnp.sqrt(squared)
+        still = norm <= STILL  # then tau and xi would only see rounding
+        merit = jnp.where(still, memory.merit, fall(memory.merit, trial))
         decrease = size - merit * slope
-        ratio = fall(memory.ratio, decrease / jnp.maximum(merit * squared, tiny))
+        ratio = jnp.where(still, memory.ratio, fall(memory.ratio, decrease / jnp.maximum(merit * squared, tiny)))
         curved = jnp.maximum(merit * plan.objective + plan.constraint, 1e-12)
         length = longest(decrease, size, curved * squared, 2 * (1 - ETA) * BETA * ratio * merit / curved)
-        norm = jnp.sqrt(squared)
         length = jnp.minimum(length, natural_radius(z) / jnp.maximum(norm, tiny))
         moved = z + length * d
         finite = jnp.all(jnp.isfinite(moved)) & jnp.isfinite(merit) & jnp.isfinite(ratio)
