@@ -51,9 +51,7 @@ def measure(oracle: Lagrangian, z: jax.Array, key: jax.Array, n: jax.Array) -> t
 
 def plain(oracle: Lagrangian) -> Lagrangian:
     """The same problem without multipliers and penalty: L = f."""
-    return replace(
-        oracle, multipliers=jnp.zeros_like(oracle.multipliers), penalty=jnp.zeros_like(oracle.penalty)
-    )
+    return replace(oracle, multipliers=jnp.zeros_like(oracle.multipliers), penalty=jnp.zeros_like(oracle.penalty))
 
 
 @eqx.filter_jit

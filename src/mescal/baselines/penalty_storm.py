@@ -89,9 +89,7 @@ class PenaltyStorm(Baseline):
         bounds = run.bounds
         penalised = bounds.jacobian**2 + jnp.abs(run.seen.constraint) @ bounds.slope[1:]
         least, most = run.least(self.batch), run.leg
-        return Plan(
-            run.array(TRIGGER * run.target), jnp.int32(least), jnp.int32(most), bounds.slope[0], penalised
-        )
+        return Plan(run.array(TRIGGER * run.target), jnp.int32(least), jnp.int32(most), bounds.slope[0], penalised)
 
     def init(self, oracle, z, plan, memory, key):
         """Where the last leg ended."""
@@ -117,9 +115,7 @@ class PenaltyStorm(Baseline):
         one = jnp.ones((), progress.z.dtype)
         step = self._step(plan, memory)
         z = gradient_step(now_at, progress.z, memory.estimate, 1 / step, one)
-        now, before, spent = paired_gradients(
-            oracle, z, progress.z, jnp.stack([later, rho]), progress.key, self.batch
-        )
+        now, before, spent = paired_gradients(oracle, z, progress.z, jnp.stack([later, rho]), progress.key, self.batch)
         estimate = recursion(memory.estimate, now, before, share)
         small = jnp.linalg.norm(oracle.project_tangent(z, -estimate)) <= plan.gradient
         taken = progress.steps + 1

@@ -13,16 +13,25 @@ import numpy as np
 from ..certificate import Certificate
 from ..oracle import Lagrangian, Tally, surrogate
 from ..outer.clock import Clock
-from ..outer.goals import LARGEST_FIRST, LARGEST_RESET, RESET_ACCURACY, SAMPLED, SMALLEST_RESET, gradient_tolerance, ready
-from ..outer.history import History, Row
+from ..outer.ending import hand_back, over_budget
+from ..outer.goals import (
+    LARGEST_FIRST,
+    LARGEST_RESET,
+    RESET_ACCURACY,
+    SAMPLED,
+    SMALLEST_RESET,
+    gradient_tolerance,
+    ready,
+)
+from ..outer.history import History
 from ..outer.inner import Solved, chunks
 from ..outer.record import make_row
-from ..outer.result import Result, Seconds, WorkDone
+from ..outer.result import Result
 from ..outer.scaling import Scales
 from ..outer.settings import Settings
 from ..outer.start import checked_start
 from ..outer.status import Status
-from ..outer.verdict import is_infeasible, judge, last_judgement, learn_from_refusal
+from ..outer.verdict import is_infeasible, judge, learn_from_refusal
 from ..problem import EqualityForm, Problem
 from ..solvers.base import BROKEN, EXHAUSTED, STATIONARY, VERIFIED, Outcome
 from ..solvers.drive import begin
@@ -82,9 +91,7 @@ class Run:
 
     def oracle(self) -> Lagrangian:
         """The augmented Lagrangian at the method's present multipliers and penalty."""
-        return Lagrangian(
-            self.form, self.data, self.array(self.dual), self.array(self.penalty), surrogate("ustat")
-        )
+        return Lagrangian(self.form, self.data, self.array(self.dual), self.array(self.penalty), surrogate("ustat"))
 
     def array(self, values: Any) -> jax.Array:
         """Numbers as an array of the run's type."""
@@ -190,7 +197,7 @@ class Run:
                 status = Status.OUTER_LIMIT
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
-        return self._result(status)
+        return hand_back(self, status, self.penalty)
 
     def _start(self) -> Status | None:
         """Slacks that meet the inequalities where they can, a first measurement, bounds, the method's memory."""
@@ -259,38 +266,8 @@ class Run:
         elif not candidate and is_infeasible(self, self.multipliers, self.penalty, float(regular)):
             return Status.INFEASIBLE
         baseline.learn(self, reading)
-        return self._over_budget(row)
+        return over_budget(self, row)
 
     def _value(self, oracle: Lagrangian, seen: Seen) -> jax.Array:
         """L from a measurement."""
         return oracle._combine(seen.objective, seen.constraint)
-
-    def _over_budget(self, row: Row) -> Status | None:
-        """Whether time, work or the user ends the run here."""
-        if self.clock.seconds > self.settings.max_seconds:
-            return Status.TIME_LIMIT
-        if self.work.total > self.settings.max_work:
-            return Status.WORK_LIMIT
-        return Status.STOPPED if self.settings.callback is not None and self.settings.callback(row) else None
-
-    def _result(self, status: Status) -> Result:
-        """Everything, with a certificate of the last good point whatever happened."""
-        certificate = last_judgement(self, self.penalty, status is not Status.NOT_FINITE)
-        if status is not Status.NOT_FINITE and certificate.passes(self.settings.tolerance):
-            status = Status.CERTIFIED
-        return Result(
-            x=self.program.parameters.restore(self.form.split(self.z)[0]),
-            slack=certificate.slack,
-            multipliers=certificate.multipliers,
-            status=status,
-            certificate=certificate,
-            objective=certificate.objective.value,
-            history=self.history,
-            work=WorkDone(self.work, self.judged + certificate.work, self.searches),
-            seconds=Seconds(self.clock.seconds, self.clock.compiling, self.certify_seconds),
-            tolerance=self.settings.tolerance,
-            solver=self.solver.name,
-            seed=self.settings.seed,
-            penalty=self.penalty,
-            outer_iterations=self.outer + 1,
-        )

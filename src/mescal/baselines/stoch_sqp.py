@@ -123,9 +123,7 @@ class StochSQP(Baseline):
         moved = z + length * d
         finite = jnp.all(jnp.isfinite(moved)) & jnp.isfinite(merit) & jnp.isfinite(ratio)
         status = running(progress.steps + 1 >= plan.most, EXHAUSTED)
-        return State(
-            moved_on(progress, moved, finite, status, spent), Memory(merit, ratio, memory.batch, length)
-        )
+        return State(moved_on(progress, moved, finite, status, spent), Memory(merit, ratio, memory.batch, length))
 
     def _sample(self, oracle, z, key, plan, memory):
         """g, c and J from one batch, or from the whole population."""
