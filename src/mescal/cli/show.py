@@ -26,7 +26,7 @@ def show_run(console: Console, stored: StoredRun, lead: str = ""):
         console.print(lead)
     if result is None:
         console.print(
-            f"{shown_path(stored.path)} has not ended; `mescal resume {shown_path(stored.path)}` starts it over."
+            f"{shown_path(stored.path)} has not ended; `mescal resume {shown_path(stored.path)}` carries it on."
         )
         return
     given = Task.from_config(stored.config)

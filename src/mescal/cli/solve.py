@@ -145,5 +145,5 @@ def finish(stored: StoredRun, as_json: bool, lead: str = ""):
             console.print(f"Next: mescal report {shown_path(stored.path)}", style="dim")
     interrupted = stored.result["status"] == "interrupted"
     if interrupted and not as_json:
-        complaints().print(f"Interrupted; mescal resume {shown_path(stored.path)} starts it over.")
+        complaints().print(f"Interrupted; mescal resume {shown_path(stored.path)} carries it on.")
     raise typer.Exit(CERTIFIED if stored.converged else INTERRUPTED if interrupted else FAILED)

@@ -19,8 +19,10 @@ from ..problem import Problem
 from ..solvers import Solver, get
 from ..theory.constants import ProblemConstants
 from .result import Result
+from .resume import keep_checkpoints
 from .run import Run
 from .settings import check_promise, check_settings
+from .start import Start
 
 
 def minimize(
@@ -45,6 +47,9 @@ def minimize(
     constants: ProblemConstants | None = None,
     success: float | None = None,
     option: str = "II",
+    checkpoint: Any = None,
+    checkpoint_seconds: float = 60.0,
+    watchdog: float | None = 300.0,
     callback: Any = None,
     progress: Any = None,
 ) -> Result:
@@ -69,6 +74,9 @@ def minimize(
       after the outer iterations that its theorem counts.
     - `success`: boost a theory mode to this success probability instead of its theorem's 1/2, 5/8 or 2/3.
     - `option`: of Algorithm 1, for theory modes: `"II"`, with that probability, or `"I"`, in expectation.
+    - `checkpoint`: a folder in which the run is stored every `checkpoint_seconds`, and when it is stopped: by Ctrl-C, SIGTERM
+      or a budget. `mescal.resume` carries it on, bit for bit as if nothing had happened, on the same machine.
+    - `watchdog`: after so many seconds without a step, the log says which function the run hangs in; None: never.
     - `callback`: called with every history row; a true return value stops the run.
     - `progress`: called like `callback`, for display.
 
@@ -93,6 +101,9 @@ def minimize(
         constants=constants,
         success=success,
         option=option,
+        checkpoint=checkpoint,
+        checkpoint_seconds=checkpoint_seconds,
+        watchdog=watchdog,
         callback=callback,
         progress=progress,
     )
@@ -102,4 +113,7 @@ def minimize(
         raise InputTypeError(f"start={type(start).__name__}", "a Result of minimize", "pass start=result")
     if x0 is None and start is None:
         raise InputError("neither x0 nor start was given", "initial parameters", "pass x0")
-    return Run(problem, x0, chosen, settings, start).go()
+    run = Run(problem, x0, chosen, settings, Start.of(start))
+    if settings.checkpoint is not None:
+        keep_checkpoints(run, settings.checkpoint, x0 is not None, Start.of(start))
+    return run.go()
