@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
-import numpy as np
 
 from ..errors import InputError, InputTypeError
 from ..oracle import Lagrangian
@@ -96,7 +95,7 @@ class Baseline(eqx.Module):
             max_outer=self.max_outer,
             max_work=max_work,
             max_seconds=max_seconds,
-            penalty=float(np.float64(1.1)),
+            penalty=1.1,
             callback=callback,
             progress=progress,
             **UNUSED,

@@ -7,10 +7,11 @@
 One loop, a fixed small batch, no multipliers: stationarity and violation both fall like k^(-1/5), the violation like
 |lam*| / rho_k. For a tolerance eps the theory takes rho of order 1/eps.
 
-Deviations: 1. rho_0 starts at max(1, L_f/|J|^2), at which objective and penalty are equally curved; where a stationary point
-turns out to be infeasible by v, the loop starts anew from it with rho_0 larger by 2 v/eps: the violation falls like 1/rho. 2. L(rho) = L_f + rho (|J|^2 + sum_j |c_j| L_j) is estimated where
-the steps go; a trust radius holds steps that an estimate from a flat region would make too long. 3. k_0 = 100 delays the
-decay. 4. The last iterate is measured, not a random one. 5. Slacks have their own step (`solvers.move`).
+Deviations: 1. rho_0 starts at max(1, L_f/|J|^2), at which objective and penalty are equally curved. Where a stationary
+point turns out to be infeasible by v, the loop starts anew from it with rho_0 larger by 2 v/eps: the violation falls like
+1/rho. 2. L(rho) = L_f + rho (|J|^2 + sum_j |c_j| L_j) is estimated where the steps go; a trust radius holds steps that an
+estimate from a flat region would make too long. 3. k_0 = 100 delays the decay. 4. The last iterate is measured, not a random
+one. 5. Slacks have their own step (`solvers.move`).
 """
 
 from typing import ClassVar
@@ -18,7 +19,6 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from ..solvers.base import EXHAUSTED, STATIONARY, Progress, fresh_progress
 from ..solvers.epoch import TRIGGER
@@ -79,8 +79,7 @@ class PenaltyStorm(Baseline):
 
     def memory(self, run):
         """rho_0, and G from the first measurement."""
-        balanced = run.bounds.slope[0] / jnp.maximum(run.bounds.jacobian**2, 1e-12)
-        run.penalty = self.penalty or float(np.clip(balanced, 1.0, HIGHEST))
+        run.penalty = self.penalty or run.bounds.balanced()
         rho = run.array(run.penalty)
         return Memory(run.seen.gradient + rho * run.seen.constraint @ run.seen.jacobian, jnp.int32(0), rho, 0 * rho)
 

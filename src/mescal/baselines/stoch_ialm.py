@@ -81,8 +81,7 @@ class StochIALM(Baseline):
 
     def memory(self, run):
         """al_0 = max(1, L/|J|^2), at which objective and penalty are equally curved."""
-        bounds = run.bounds
-        run.penalty = float(jnp.maximum(1, bounds.slope[0] / jnp.maximum(bounds.jacobian**2, 1e-12)))
+        run.penalty = run.bounds.balanced()
         memory = Memory(
             run.seen, run.array(0), jnp.int32(0), jnp.int32(0), jnp.int32(0), jnp.linalg.norm(run.seen.constraint)
         )
