@@ -4,6 +4,7 @@ Nothing is scaled, and no iterate is taken back: what the methods do not say is 
 are the clock, the budgets, the rows of the history, the judge and what a refusal by it costs.
 """
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -59,7 +60,8 @@ class Run(State):
 
     def __init__(self, problem: Problem, x0: Any, baseline: "Baseline", settings: Settings):
         self.clock = Clock()
-        self.problem, self.settings, self.solver = problem, settings, baseline
+        self.problem, self.settings = problem, settings
+        self.solver = replace(baseline, max_outer=0)  # the cap is `settings`'; other caps share compiled programs
         self.program, vector = problem.bind(x0, "x0")
         self.dtype = jax.dtypes.canonicalize_dtype(vector.dtype)
         self.data = problem.device_data(self.dtype)
