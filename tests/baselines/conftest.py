@@ -47,11 +47,14 @@ class Known:
     multiplier: float
     objective: float
     constraint: str
+    slope: float  # |J| at the minimiser
+    mean: "Known | None" = None  # the same on populations of one row, their means: no noise
 
     def solve(self, baseline: Any, **changes: Any) -> mescal.Result:
         """With a tolerance of 0.01 and a budget that is never needed."""
         chosen = baselines.get(baseline) if isinstance(baseline, str) else baseline
-        return chosen.minimize(self.problem, self.x0, **({"tol": 0.01, "max_work": 2e7} | changes))
+        asked: dict[str, Any] = {"tol": 0.01, "max_work": 2e7} | changes
+        return chosen.minimize(self.problem, self.x0, **asked)
 
 
 def value(x):
@@ -63,18 +66,28 @@ def convex() -> Known:
     a, b = A.astype(np.float64).mean(axis=0), B.astype(np.float64).mean(axis=0)
     lam = (b @ a - BOUND) / (b @ b)
     assert lam > 0.5
-    problem = mescal.Problem(E(distance, over=A), {"along": E(along, over=B) <= BOUND})
-    return Known(problem, np.zeros(D, np.float32), a - lam * b, lam, value(a - lam * b), "along")
+    x0, x = np.zeros(D, np.float32), a - lam * b
+    rest = (x0, x, lam, value(x), "along", float(np.linalg.norm(b)))
+    exact, sampled = (
+        mescal.Problem(E(distance, over=rows), {"along": E(along, over=other) <= BOUND})
+        for rows, other in ((A.mean(axis=0, keepdims=True), B.mean(axis=0, keepdims=True)), (A, B))
+    )
+    return Known(sampled, *rest, mean=Known(exact, *rest))
 
 
 @pytest.fixture(scope="session")
 def nonconvex() -> Known:
     a, s = A.astype(np.float64).mean(axis=0), (B.T.astype(np.float64) @ B) / ROWS
-    at = lambda lam: np.linalg.solve(np.eye(D) + 2 * lam * s, a)  # noqa: E731
-    lam = brentq(lambda lam: at(lam) @ s @ at(lam) - 1, 0, 100)
-    assert lam > 0.25  # pyright: ignore[reportOperatorIssue]
+
+    def at(lam: float) -> np.ndarray:
+        return np.linalg.solve(np.eye(D) + 2 * lam * s, a)
+
+    lam = float(brentq(lambda lam: at(lam) @ s @ at(lam) - 1, 0, 100))  # pyright: ignore[reportArgumentType]
+    assert lam > 0.25
+    x = at(lam)
     problem = mescal.Problem(E(distance, over=A), {"squared": E(squared, over=B) == 1})
-    return Known(problem, np.ones(D, np.float32), at(lam), lam, value(at(lam)), "squared")  # pyright: ignore[reportArgumentType]
+    slope = float(np.linalg.norm(2 * s @ x))
+    return Known(problem, np.ones(D, np.float32), x, lam, value(x), "squared", slope)
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,7 @@
 """What every baseline promises: a certificate on a problem of its class, honest counters, and every way to stop."""
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -100,8 +102,9 @@ class TestEveryBaseline:
             at.solve(name, tol=-1)
         with pytest.raises(InputError, match="max_work"):
             at.solve(name, max_work=0)
-        with pytest.raises(InputTypeError, match="mescal.Problem"):
-            baselines.get(name).minimize(3, at.x0)
+        not_a_problem: Any = 3
+        with pytest.raises(InputTypeError, match=r"mescal\.Problem"):
+            baselines.get(name).minimize(not_a_problem, at.x0)
 
 
 @pytest.fixture(scope="module")

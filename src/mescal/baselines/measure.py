@@ -103,8 +103,8 @@ def read_penalised(oracle: Lagrangian, z: jax.Array, seen: Seen, violation: Any,
     first = augmented(oracle, z, seen)
     other = existing(oracle, z, seen, violation)
     feasible = float(jnp.linalg.norm(other[1].constraint)) <= float(violation)
-    best = other if feasible and float(other[3]) < float(first[3]) else first
-    return Reading(*best, step, batch)
+    z, seen, multipliers, norm = other if feasible and float(other[3]) < float(first[3]) else first
+    return Reading(z, seen, multipliers, norm, step, batch)
 
 
 @eqx.filter_jit

@@ -122,8 +122,8 @@ class Run(State):
         return self.residual <= DECREASE * self.best
 
     def least(self, batch: int) -> int:
-        """Steps before a leg may end by itself: the measurement that follows should not cost much more than they."""
-        return int(np.clip(self.large_batch // (8 * batch), 16, self.leg))
+        """Steps before a leg may end by itself: a quarter, and enough to cost as much as the measurement that follows."""
+        return int(np.clip(self.large_batch // (2 * batch), self.leg // 4, self.leg))
 
     # ---- measurements
 
