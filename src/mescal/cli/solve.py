@@ -31,7 +31,7 @@ def solve(
             show_default=False,
         ),
     ] = None,
-    solver: options.Solver = "spider",
+    solver: options.Solver = "auto",
     tol: options.Tol = 0.01,
     seed: options.Seed = 0,
     out: Annotated[

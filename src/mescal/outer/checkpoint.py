@@ -88,10 +88,14 @@ class Checkpoints:
         self.last = time.monotonic()
 
     def end(self):
-        """Say that the run has nothing left to do."""
-        if self.writes:
-            with suppress(WriteError):
+        """Say that the run has nothing left to do; a folder in which nothing had to be stored goes."""
+        if not self.writes:
+            return
+        with suppress(WriteError, OSError):
+            if files(self.folder):
                 write_text(self.folder / ENDED, "")
+            else:
+                self.folder.rmdir()
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:08d}{SUFFIX}"

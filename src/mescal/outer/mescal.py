@@ -29,7 +29,7 @@ def minimize(
     problem: Problem,
     x0: Any = None,
     *,
-    solver: "str | Solver" = "spider",
+    solver: "str | Solver" = "auto",
     tol: Any = 0.01,
     cone: str = "paper",
     seed: int = 0,
@@ -58,7 +58,8 @@ def minimize(
     **Arguments:**
 
     - `x0`: initial parameters, any pytree of floating arrays, in the domain; default: where `start` ended.
-    - `solver`: a name of `mescal.solvers.names()`, or a solver object with its own settings.
+    - `solver`: a name of `mescal.solvers.names()`, or a solver object with its own settings. `"auto"` chooses by what is
+      known of the problem before its first sample is drawn; the result says what, and why.
     - `tol`: a number for both, or a `Tolerance`.
     - `cone`: the curvature that decides: `"paper"`, `"critical"` (when bounds are active at the solution) or `"whole"`.
     - `start`: a result to continue from: its x (`x0`, if that is given too), multipliers and penalty.
