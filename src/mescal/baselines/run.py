@@ -24,7 +24,7 @@ from ..outer.goals import (
     ready,
 )
 from ..outer.inner import Solved
-from ..outer.record import make_row
+from ..outer.record import make_row, start_row
 from ..outer.result import Result
 from ..outer.scaling import Scales
 from ..outer.settings import Settings
@@ -199,6 +199,8 @@ class Run(State):
             return hand_back(self, status, self.penalty)
 
     def _legs(self) -> Status:
+        if self.settings.record == "exact":
+            self.history.append(start_row(self))
         for k in range(self.settings.max_outer):
             self.outer, self.begun = k, k + 1
             status = self._leg()

@@ -10,7 +10,6 @@ from .standing import Standing
 
 if TYPE_CHECKING:
     from .inner import Solved
-    from .run import Run
 
 INNER = {0: "stopped", 1: "verified", 2: "cap", 3: "not finite", 4: "stationary", 5: "ran away"}
 
@@ -48,7 +47,7 @@ def make_row(run: Standing, solved: "Solved", constraint: np.ndarray, penalty: f
     return row
 
 
-def start_row(run: "Run") -> Row:
+def start_row(run: Standing) -> Row:
     """The start, before the first outer iteration (its `outer` is -1), as the judge measures it: where figures begin."""
     nothing = float("nan")
     measures = exact_measures(run, run.penalty)

@@ -29,6 +29,7 @@ class Standing(Protocol):
     work: Tally
     searches: Tally
     judged: Tally
+    penalty: float  # in the solver's units
     outer: int
     begun: int  # outer iterations
     z: jax.Array
