@@ -126,10 +126,10 @@ class StochSQP(Baseline):
         return State(moved_on(progress, moved, finite, status, spent), Memory(merit, ratio, memory.batch, length))
 
     def _sample(self, oracle, z, key, plan, memory):
-        """g, c and J from one batch, or from the whole population."""
+        """g, c and J from one batch, in micro-batches as large as the first batch, or from the whole population."""
 
         def batch():
-            at, spent = plain(oracle).estimate(z, key, memory.batch)
+            at, spent = replace(plain(oracle), micro=self.batch).estimate(z, key, memory.batch)
             return (at.gradient, at.constraint, at.jacobian), spent
 
         def whole():
