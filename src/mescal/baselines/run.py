@@ -81,7 +81,7 @@ class Run(State):
         self.begun, self.refusals, self.patience = 0, 0, 0
         self.residual = self.best = np.inf
         self.looked_from: Any = None  # where the bounds are from
-        self.large_batch = self.program.population or SMALLEST_RESET
+        self.large_batch = self.full_batch = self.program.population or SMALLEST_RESET
 
     # ---- what a baseline may ask
 
@@ -168,6 +168,7 @@ class Run(State):
         far = max(1.0, HALF * self.residual / min(gradient, violation)) if np.isfinite(self.residual) else 1.0
         sizes = [wanted(scale) if np.isfinite(wanted(scale)) else 0.0 for scale in (far, 1.0)]
         first, full = (int(np.clip(size, SMALLEST_RESET, largest)) for size in sizes)
+        self.full_batch = full
         return first, full
 
     def _read(self, oracle: Lagrangian, state: Any, z: jax.Array) -> Reading | None:

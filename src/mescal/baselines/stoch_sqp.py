@@ -148,8 +148,7 @@ class StochSQP(Baseline):
     def learn(self, run, reading):
         """A larger batch where the last leg did not help."""
         if not run.improved:
-            largest = run.program.population or run.large_batch
-            batch = jnp.minimum(2 * run.memory.batch, jnp.int32(largest))
+            batch = jnp.minimum(2 * run.memory.batch, jnp.int32(run.full_batch))
             run.memory = replace(run.memory, batch=batch)
 
 
