@@ -253,7 +253,18 @@ def test_make_help_lists_every_target(arguments):
     command = ["make", "--no-print-directory", *arguments]
     run = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True)
     described = dict(re.findall(r"^  make (\S+) +(\S.*)$", run.stdout, re.M))
-    assert list(described) == ["help", "setup", "demo", "test", "test-slow", "check", "bench", "docs", "clean"]
+    assert list(described) == [
+        "help",
+        "setup",
+        "demo",
+        "test",
+        "test-slow",
+        "check",
+        "bench",
+        "bench-gpu",
+        "docs",
+        "clean",
+    ]
 
 
 def test_ci_runs_what_a_person_runs():

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import InputError
 from ..files import WriteError, cannot_read
-from ..outer import Result, Row, checkpoint, minimize
+from ..outer import Result, Row, checkpoint
 from ..outer.resume import resume
 from ..problem import Problem
 from ..problems import NamedProblem
@@ -45,8 +45,7 @@ def run(
     new = [folder for folder in (path, *path.parents) if not folder.exists()]
     write_config(path, task.config())
     try:
-        kept = path / CHECKPOINT
-        result = minimize(named.problem, named.x0, progress=progress, checkpoint=kept, **task.arguments())
+        result = task.solve(named, path / CHECKPOINT, progress)
     except InputError:
         forget(path, new)
         raise

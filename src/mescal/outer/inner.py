@@ -10,11 +10,11 @@ import jax.numpy as jnp
 
 from ..errors import InputError
 from ..oracle import Lagrangian, memory
-from ..problem import agree
 from ..solvers.base import BROKEN, EXHAUSTED, RUNNING, VERIFIED, Goal, Outcome, Progress
 from ..solvers.drive import advance, begin
 from ..solvers.verification import verify
 from ..theory.boosting import Boost
+from .ending import stop_inside
 from .goals import next_goal
 from .state import Unfinished
 from .status import Status
@@ -139,19 +139,8 @@ def _chunks(run: "Run", oracle: Lagrangian, state: Any, plan: Any, goal: Goal, k
         run.watchdog.move(f"outer iteration {run.outer}")
         if int(state.progress.status) != RUNNING and not interrupted:
             return state, None
-        stop = Status.INTERRUPTED if interrupted else _stop_inside(run, state)
+        stop = Status.INTERRUPTED if interrupted else stop_inside(run, state)
         if keep:
             run.save(Unfinished(goal, state), force=stop is not None)
         if stop is not None:
             return state, stop
-
-
-def _stop_inside(run: "Run", state: Any) -> Status | None:
-    """Whether a signal or a budget ends the run between two chunks."""
-    if agree(run.stops.asked):
-        return Status.INTERRUPTED
-    if agree(run.clock.here > run.settings.max_seconds):
-        return Status.TIME_LIMIT
-    if (run.work + state.progress.work.tally()).total > run.settings.max_work:
-        return Status.WORK_LIMIT
-    return None

@@ -7,26 +7,27 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..oracle import Lagrangian, memory, surrogate
-from ..problem import EqualityForm, Problem, agree
+from ..problem import EqualityForm, Problem
 from ..solvers.base import BROKEN, EXHAUSTED, RUNAWAY, VERIFIED, Memory, Solver
 from ..theory.survey import survey
 from .checkpoint import Checkpoints
 from .clock import Clock
 from .dual import complementary, dual_step, summable_bound
+from .ending import hand_back, stop_between
 from .goals import gradient_tolerance, ready, searches_always
 from .history import Row
 from .inner import Solved, solve
 from .penalty import RECOVER, RETRIES, next_penalty, runaway_size
 from .promise import make_promise
 from .record import make_row, start_row
-from .result import Result, Seconds, WorkDone
+from .result import Result
 from .scaling import Scales, choose_scales
 from .settings import Settings
 from .start import Start, checked_start
 from .state import State, Unfinished
 from .status import Status
 from .stops import Stops
-from .verdict import is_infeasible, judge, last_judgement, learn_from_refusal
+from .verdict import is_infeasible, judge, learn_from_refusal
 from .watchdog import Watchdog
 
 IDLE = 4  # inner solves in a row that end where they began before the inner tolerance is halved
@@ -125,7 +126,7 @@ class Run(State):
             except KeyboardInterrupt:
                 status = Status.INTERRUPTED
             self.watchdog.move("the last certificate")
-            result = self._result(status)
+            result = hand_back(self, status, self.penalty, self.warnings, self.reason)
         if self.checkpoints is not None and result.status.final:
             self.checkpoints.end()
         return result
@@ -141,7 +142,7 @@ class Run(State):
                 return ended
             self.outer += 1
             try:
-                stop = self._stop_between(row)
+                stop = stop_between(self, row)
             except KeyboardInterrupt:
                 stop = Status.INTERRUPTED
             self.save(None, force=stop is not None)
@@ -222,50 +223,9 @@ class Run(State):
         slack[layout.inequality] = np.asarray(self.form.split(self.z)[1], np.float64)
         return slack
 
-    def _stop_between(self, row: Row | None) -> Status | None:
-        """Whether time, work or the user ends the run after an outer iteration."""
-        if agree(self.stops.asked):
-            return Status.INTERRUPTED
-        if agree(self.clock.here > self.settings.max_seconds):
-            return Status.TIME_LIMIT
-        if self.work.total > self.settings.max_work:
-            return Status.WORK_LIMIT
-        callback = self.settings.callback
-        return Status.STOPPED if callback is not None and agree(bool(callback(row))) else None
-
     def _dual_bound(self, k: int) -> float:
         """gamma_k in the solver's units."""
         if self.promise is not None:
             return self.promise.dual_bound(k)
         assert self.first_violation is not None
         return summable_bound(k, self.first_violation) if self.settings.bounded_dual else np.inf
-
-    def _result(self, status: Status) -> Result:
-        """Everything, with a certificate of the last good point whatever happened."""
-        penalty = self.penalty
-        certificate = last_judgement(self, penalty, status is not Status.NOT_FINITE)
-        if (
-            status is not Status.CERTIFIED
-            and status is not Status.NOT_FINITE
-            and certificate.passes(self.settings.tolerance)
-        ):
-            status = Status.CERTIFIED
-        x, _ = self.form.split(self.z)
-        return Result(
-            x=self.program.parameters.restore(x),
-            slack=certificate.slack,
-            multipliers=certificate.multipliers,
-            status=status,
-            certificate=certificate,
-            objective=certificate.objective.value,
-            history=self.history,
-            work=WorkDone(self.work, self.judged + certificate.work, self.searches),
-            seconds=Seconds(self.clock.seconds, self.clock.compiling, self.certify_seconds),
-            tolerance=self.settings.tolerance,
-            solver=type(self.solver).name,
-            seed=self.settings.seed,
-            penalty=self.scales.penalty(penalty),
-            outer_iterations=self.begun,
-            warnings=self.warnings,
-            reason=self.reason,
-        )

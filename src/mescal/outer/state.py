@@ -8,7 +8,7 @@ import numpy as np
 
 from ..certificate import Certificate
 from ..oracle import Tally
-from ..solvers.base import Goal, Memory
+from ..solvers.base import Goal
 from .history import History
 from .scaling import Scales
 
@@ -26,7 +26,7 @@ class State:
 
     z: jax.Array  # parameters and slacks
     multipliers: np.ndarray  # of the problem as stated
-    memory: Memory
+    memory: Any  # what the solver learnt and keeps
     scales: Scales
     penalty: float  # in the solver's units
     runaway: float = np.inf  # a violation of this size, in the solver's units, is one that an inner solve ran away to
