@@ -13,12 +13,13 @@ from mescal.oracle import Lagrangian, surrogate
 from mescal.problem import equality_form
 
 
-def test_hvp_memory_stays_at_a_few_gradients(task, make_plain, network, key, width=64):
+def test_hvp_memory_stays_at_a_few_gradients(task, make_plain, network, key):
     """Temporary memory of a compiled product is at most 4 times that of the gradient it differentiates.
 
     Forward over reverse keeps every intermediate value of the gradient beside its derivative: 2, and the totals of the
     constraint, which are differentiated too. A Hessian would take thousands of times as much.
     """
+    width = 64
     x = make_plain(jax.random.key(0), (6, width, width, 1))
     problem = task.problem(network)
     program, _ = problem.bind(x)
