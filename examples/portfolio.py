@@ -89,7 +89,8 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(9.4, 3.9), width_ratios=[1.1
 colours = [GREY, GREEN, BLUE, ORANGE, PINK, BROWN]
 left.scatter(np.sqrt(np.diag(covariance)), means, color=colours, marker="x", zorder=3)
 for name, x, y in zip(NAMES, np.sqrt(np.diag(covariance)), means, strict=True):
-    left.annotate(name, (x, y), (5, 4), textcoords="offset points", fontsize=8)
+    below = name == "broad stocks"
+    left.annotate(name, (x, y), (5, -11 if below else 4), textcoords="offset points", fontsize=8)
 fine = np.linspace(smallest, means.max() - 1e-3, 60)
 curve = np.array([reference(target) for target in fine])
 left.plot(
@@ -97,8 +98,8 @@ left.plot(
 )
 left.plot(risks, weights @ means, "o", color=BLUE, label="certified by mescal")
 left.set(xlabel="risk: standard deviation, % per month", ylabel="expected return, % per month")
-left.set(title="The frontier, each point warm from the last", xlim=(0, None))
-left.legend(loc="lower right", fontsize=8)
+left.set(title="The frontier, each point warm from the last", xlim=(0, 7.3), ylim=(0.1, 1.05))
+left.legend(loc="upper left", fontsize=8)
 right.stackplot(targets, weights.T, labels=NAMES, colors=colours, alpha=0.85)
 right.set(xlabel="required return, % per month", ylabel="weight", xlim=(targets[0], targets[-1]), ylim=(0, 1))
 right.set_title("What it is made of")
