@@ -63,7 +63,7 @@ assert result.converged and abs(result.objective + 0.25) < 0.02, "the second-ord
 
 # --- the picture ------------------------------------------------------------------------------------------------------
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(9.2, 4.3), width_ratios=[1, 1.15])
+figure, (left, right) = plt.subplots(1, 2, figsize=(9.2, 4.6), width_ratios=[1, 1.15])
 a, b = np.meshgrid(np.linspace(-0.2, 1.75, 200), np.linspace(-1.15, 1.15, 200))
 left.contour(a, b, b**4 - b**2, levels=np.linspace(-0.25, 0.25, 11), colors="#bbbbbb", linewidths=0.7, linestyles="-")
 angle = np.linspace(-np.pi / 2, np.pi / 2, 200)
@@ -75,7 +75,7 @@ left.plot(*stuck, "s", color=ORANGE, markersize=8, label="where it stays")
 left.annotate("", result.x, stuck, arrowprops={"arrowstyle": "->", "color": BLUE, "linewidth": 1.5, "shrinkB": 6})
 left.plot(*result.x, "*", color=BLUE, markersize=14, label="certified minimiser")
 left.set(xlabel="$x_1$", ylabel="$x_2$", title="A path that ends on a saddle", aspect="equal", xlim=(-0.2, 1.75))
-left.legend(loc="lower left", fontsize=8, facecolor="white", framealpha=1, frameon=True, edgecolor="none")
+left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, fontsize=8)
 
 along = np.linspace(-1.2, 1.2, 200)
 right.plot(along, np.sin(along) ** 4 - np.sin(along) ** 2, color=GREY)
