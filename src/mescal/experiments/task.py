@@ -111,7 +111,7 @@ def task(
     problem: "str | OwnProblem",
     *,
     parameters: Mapping[str, Any] | None = None,
-    solver: str = "spider",
+    solver: str = "auto",
     options: Mapping[str, Any] | None = None,
     seed: int = 0,
     tol: Any = 0.01,

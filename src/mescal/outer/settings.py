@@ -1,8 +1,10 @@
 """What `minimize` was asked, checked: tolerances, caps and budgets, penalty schedule, dual rule."""
 
+import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,10 +38,14 @@ class Settings:
     constants: ProblemConstants | None = None
     success: float | None = None
     option: str = "II"
+    checkpoint: Path | None = None
+    checkpoint_seconds: float = 60.0
+    watchdog: float = 300.0
 
 
 def check_settings(**given: Any) -> Settings:
-    """The settings, or an error in three parts."""
+    """The settings, or an error in three parts; those that are left out have their defaults."""
+    given = {field.name: field.default for field in fields(Settings) if field.default is not MISSING} | given
     tolerance = as_tolerance(given.pop("tol"))
     seed = given["seed"]
     if not isinstance(seed, (Integral, np.integer)) or isinstance(seed, bool):
@@ -75,6 +81,17 @@ def check_settings(**given: Any) -> Settings:
     for name in ("callback", "progress"):
         if given[name] is not None and not callable(given[name]):
             raise InputTypeError(f"{name}={given[name]!r}", "a function of one history row", "leave it out if unsure")
+    if given["checkpoint"] is not None and not isinstance(given["checkpoint"], (str, os.PathLike)):
+        raise InputTypeError(f"checkpoint={given['checkpoint']!r}", "the path of a folder", "leave it out to keep none")
+    given["checkpoint"] = None if given["checkpoint"] is None else Path(given["checkpoint"])
+    if not _is_number(given["checkpoint_seconds"]) or not given["checkpoint_seconds"] >= 0:
+        raise InputError(
+            f"checkpoint_seconds={given['checkpoint_seconds']!r}", "seconds between checkpoints", "use the default, 60"
+        )
+    if given["watchdog"] is None:
+        given["watchdog"] = np.inf
+    elif not _is_number(given["watchdog"]) or not given["watchdog"] > 0:
+        raise InputError(f"watchdog={given['watchdog']!r}", "seconds, or None for no watchdog", "use the default, 300")
     return Settings(tolerance=tolerance, **given)
 
 
