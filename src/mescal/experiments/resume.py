@@ -8,6 +8,7 @@ from typing import Any
 from ..errors import InputError
 from ..outer import Result, Row, checkpoint
 from ..outer.resume import resume as resume_checkpoint
+from ..outer.settings import check_limits
 from ..problem import Problem
 from ..solvers import Solver
 from .run import CHECKPOINT, carry_on, run
@@ -65,7 +66,7 @@ def resume_run(folder: Path, limits: dict[str, Any], progress: Callable[[Row], A
     """Carry a run folder to its end; with new `limits`, also one that a budget stopped. Without checkpoints it starts over."""
     stored = load_run(folder)
     task = Task.from_config(stored.config)
-    limits = {name: value for name, value in limits.items() if value is not None}
+    limits = check_limits({name: value for name, value in limits.items() if value is not None})
     if not limits:
         return run(task, folder, progress=progress)
     if stored.finished and not checkpoint.files(folder / CHECKPOINT):

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from ..problem import EqualityForm, Rows
 from .batch import masked, sum_over_rows
+from .fused import score_sums
 from .memory import chunk_bytes
 
 # The Jacobian is accumulated row by row in one pass while a source feeds at most this many outputs; above, values come
@@ -49,7 +50,9 @@ def linearise(form: EqualityForm, data: tuple[Rows | None, ...], z: jax.Array) -
     jacobian = jax.vmap(lambda row: pull((jnp.zeros_like(objective), row))[0])(jnp.eye(form.constraints, dtype=z.dtype))
     result = Linearised(objective, constraint, gradient, jacobian.reshape(form.constraints, z.size))
     for k, rows in enumerate(data):
-        part = _mean(form, k, rows, lambda taken, mask, k=k: _linearised_sums(form, k, z, taken, mask))
+        part = _read_once(form, k, rows, z)
+        if part is None:
+            part = _mean(form, k, rows, lambda taken, mask, k=k: _linearised_sums(form, k, z, taken, mask))
         result = jax.tree.map(jnp.add, result, part)
     return result
 
@@ -84,6 +87,19 @@ def hessian_product(
     """(grad^2 f + sum_j weight_j grad^2 c_j + penalty J'J) v; one pass when the Jacobian is known, two otherwise."""
     change = jax.jvp(lambda y: values(form, data, y)[1], (z,), (v,))[1] if jacobian is None else jacobian @ v
     return jax.jvp(lambda y, w: pulled(form, data, y, w)[1], (z, weight), (v, penalty * change))[1]
+
+
+def _read_once(form: EqualityForm, k: int, rows: Any, z: jax.Array) -> Linearised | None:
+    """What the rows of a source add, by a kernel that reads them once, where the device has one for these functions."""
+    x, slack = form.split(z)
+    sums, size = score_sums(form, k, rows, x), form.program.sources[k].size
+    if sums is None or size is None:
+        return None
+    objective, constraint, gradient, jacobian = (leaf / size for leaf in sums)
+    objective, constraint = form.scale(objective, constraint, z.dtype)
+    gradient, rows_of_jacobian = form.scale(gradient, jacobian.T, z.dtype)
+    padding = ((0, 0), (0, slack.size))
+    return Linearised(objective, constraint, jnp.pad(gradient, padding[1]), jnp.pad(rows_of_jacobian.T, padding))
 
 
 def _mean(form: EqualityForm, k: int, rows: Rows | None, body) -> Any:

@@ -109,7 +109,7 @@ class _Run:
             return self.known[key][1]
         kind = _dependence(equation, [kind for _, kind in operands])
         taken = [self._form(value) if kind == CURVED and of == LINEAR else value for value, of in operands]
-        results = [(value, kind) for value in _evaluate(jaxpr, equation, taken)]
+        results = [(value, kind) for value in evaluate_equation(jaxpr, equation, taken)]
         if key is not None:
             self.known[key] = operands, results
         return results
@@ -142,7 +142,7 @@ def _dependence(equation: JaxprEqn, kinds: list[int]) -> int:
     return CURVED
 
 
-def _evaluate(jaxpr: Jaxpr, equation: JaxprEqn, operands: list[Any]) -> list[Any]:
+def evaluate_equation(jaxpr: Jaxpr, equation: JaxprEqn, operands: list[Any]) -> list[Any]:
     """The results of one equation of a jaxpr."""
     given = {
         atom: value for atom, value in zip(equation.invars, operands, strict=True) if not isinstance(atom, Literal)

@@ -17,7 +17,7 @@ from .checkpoint import Checkpoints, Stored, read_latest
 from .fingerprint import describe, fingerprint, refuse_another
 from .result import Result
 from .run import Run
-from .settings import Settings
+from .settings import Settings, check_limits
 from .snapshot import restore
 from .start import Start
 from .structure import pack, unpack
@@ -114,7 +114,7 @@ def _refuse_another_version(stored: Stored):
 
 
 def _settings(stored: dict[str, Any], limits: dict[str, Any], here: dict[str, Any]) -> Settings:
-    given = dict(stored) | {name: value for name, value in limits.items() if value is not None} | here
+    given = dict(stored) | check_limits({name: value for name, value in limits.items() if value is not None}) | here
     given["tolerance"] = Tolerance(**given["tolerance"])
     given["constants"] = None if given["constants"] is None else ProblemConstants(**given["constants"])
     return Settings(**given)

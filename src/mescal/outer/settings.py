@@ -54,17 +54,7 @@ def check_settings(**given: Any) -> Settings:
         raise InputError(f"seed={seed}", "an integer from 0 to 2^32 - 1", "write for example seed=0")
     if given["cone"] not in CONES:
         raise InputError(f"cone={given['cone']!r}", f"one of {list(CONES)}", "use 'critical' when bounds are active")
-    for name in ("max_outer", "max_inner"):
-        if not isinstance(given[name], (Integral, np.integer)) or isinstance(given[name], bool) or given[name] < 1:
-            raise InputError(f"{name}={given[name]!r}", "an integer of at least 1", "leave it out for the default")
-    for name in ("max_work", "max_seconds"):
-        value = given[name]
-        if value is None:
-            given[name] = np.inf
-        elif not _is_number(value) or not value > 0:
-            raise InputError(
-                f"{name}={value!r}", "a positive number, or None for no limit", "leave it out for no limit"
-            )
+    given = check_limits(given)
     if not _is_number(given["penalty"]) or not 0 < given["penalty"] < np.inf:
         raise InputError(f"penalty={given['penalty']!r}", "a positive number", "use the default, 1.1")
     if not _is_number(given["growth"]) or not 1 < given["growth"] < np.inf:
@@ -93,6 +83,23 @@ def check_settings(**given: Any) -> Settings:
     elif not _is_number(given["watchdog"]) or not given["watchdog"] > 0:
         raise InputError(f"watchdog={given['watchdog']!r}", "seconds, or None for no watchdog", "use the default, 300")
     return Settings(tolerance=tolerance, **given)
+
+
+def check_limits(given: dict[str, Any]) -> dict[str, Any]:
+    """The same settings with caps and budgets checked, None for a budget taken as none."""
+    for name in {"max_outer", "max_inner"} & set(given):
+        value = given[name]
+        if not isinstance(value, (Integral, np.integer)) or isinstance(value, bool) or value < 1:  # pyright: ignore[reportOperatorIssue]
+            raise InputError(f"{name}={value!r}", "an integer of at least 1", "leave it out for the default")
+    budgets = {
+        name: np.inf if given[name] is None else given[name] for name in ("max_work", "max_seconds") if name in given
+    }
+    for name, value in budgets.items():
+        if not _is_number(value) or not value > 0:
+            raise InputError(
+                f"{name}={value!r}", "a positive number, or None for no limit", "leave it out for no limit"
+            )
+    return given | budgets
 
 
 def _is_number(value: Any) -> bool:

@@ -40,9 +40,7 @@ def get(solver: Any, **options: Any) -> Solver:
             )
         return solver
     if not isinstance(solver, str):
-        raise InputTypeError(
-            f"solver={solver!r}", f"one of {list(names())}, or a solver object", "write solver='auto'"
-        )
+        raise InputTypeError(f"solver={solver!r}", f"one of {list(names())}, or a solver object", "write solver='auto'")
     if solver not in found():
         near = difflib.get_close_matches(solver, names(), 1)
         raise InputError(

@@ -1,0 +1,183 @@
+"""Full passes over scores in one read of the rows, on a GPU: a kernel that keeps a block of rows between its two products.
+
+    S_t = sum_i phi_t(a_i . x),     G_t = sum_i phi_t'(a_i . x) a_i,     one pair for every term t of a source
+
+XLA multiplies all rows with x and then all rows with the slopes: on a GPU they have left the cache by then and are read from
+memory twice. Whether the terms are of this kind, functions of the product of a row with the parameters and of nothing else,
+is read off their jaxprs; where they are not, or the kernel does not compile, the caller goes the ordinary way.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import pallas as pl
+from jax.extend.core import ClosedJaxpr, Literal
+
+from ..problem import EqualityForm, Rows
+from .linear_forms import evaluate_equation
+
+BLOCK = 8192  # numbers of a block of rows, which has to fit into the registers of a multiprocessor
+MOST_ROWS_OF_A_BLOCK = 64
+PROGRAMS = 1024  # that share the rows: several for every multiprocessor of the largest GPUs
+LARGEST = 2**31  # numbers of the rows: the kernel counts them in 32 bits
+INTERPRET = False  # run the kernel as ordinary operations, on any device: for tests
+
+Sums = tuple[jax.Array, jax.Array, jax.Array, jax.Array]  # of F, C, and their derivatives in x
+
+
+class _UnsuitedError(Exception):
+    """The function is not, or not visibly, one of a score alone."""
+
+
+class _Parameters:
+    """Stands for x in a function that is read."""
+
+
+class _Row:
+    """Stands for one row."""
+
+
+def score_sums(form: EqualityForm, k: int, rows: Any, x: jax.Array) -> Sums | None:
+    """Sums over the rows of source k of F and C, unscaled, and of their derivatives; None where there is no such kernel."""
+    if not (INTERPRET or jax.default_backend() == "gpu") or not isinstance(rows, Rows):
+        return None
+    program = form.program
+    terms = [term for term in program.terms if term.source == k]
+    leaves = jax.tree.leaves(rows.samples)
+    plain = rows.weights is None and len(leaves) == 1 and leaves[0].ndim == 2 and leaves[0].size < LARGEST
+    if not plain or not program.parameters.bare or leaves[0].shape[1:] != x.shape or leaves[0].dtype != x.dtype:
+        return None
+    if any(term.slot >= 0 and program.layout.shapes[term.slot] != () for term in terms):
+        return None
+    table = leaves[0]
+    functions = tuple(term.fn for term in terms)
+    if table.shape[1] > BLOCK or not _compiles(functions, table.shape, str(table.dtype)):
+        return None
+    values, slopes = _kernel(_scores(functions, table.shape[1], table.dtype), x, table)
+    objective, constraint = jnp.zeros((), x.dtype), jnp.zeros(program.layout.size, x.dtype)
+    gradient, jacobian = jnp.zeros_like(x), jnp.zeros((program.layout.size, x.size), x.dtype)
+    for t, term in enumerate(terms):
+        factor = jnp.asarray(program.coefficients[term.coefficient], x.dtype)
+        if term.slot < 0:
+            objective, gradient = objective + factor * values[t], gradient + factor * slopes[t]
+        else:
+            at = program.layout.slices[term.slot].start
+            constraint = constraint.at[at].add(factor * values[t])
+            jacobian = jacobian.at[at].add(factor * slopes[t])
+    return objective, constraint, gradient, jacobian
+
+
+@lru_cache(maxsize=256)
+def _compiles(functions: tuple[Callable, ...], shape: tuple[int, int], dtype: str) -> bool:
+    """Whether the terms are functions of scores that the device's compiler takes."""
+    try:
+        scores = _scores(functions, shape[1], np.dtype(dtype))
+    except _UnsuitedError:
+        return False
+    if INTERPRET:
+        return True
+    at = jax.ShapeDtypeStruct(shape[1:], dtype), jax.ShapeDtypeStruct(shape, dtype)
+    try:
+        jax.jit(partial(_kernel, scores)).lower(*at).compile()
+    except Exception:  # whatever a compiler may say: the ordinary way is always open
+        return False
+    return True
+
+
+def _scores(functions: tuple[Callable, ...], width: int, dtype: Any) -> tuple[Callable, ...]:
+    """phi_t, functions of one number each."""
+    return tuple(_score(fn, width, dtype) for fn in functions)
+
+
+def _score(fn: Callable, width: int, dtype: Any) -> Callable:
+    row = jax.ShapeDtypeStruct((width,), dtype)
+    program = jax.make_jaxpr(fn)(row, row)
+    if program.effects or len(program.out_avals) != 1 or program.out_avals[0].shape != ():  # pyright: ignore[reportAttributeAccessIssue]
+        raise _UnsuitedError
+
+    def phi(u):
+        return jnp.asarray(_through(program, [_Parameters, _Row], u)[0], dtype)
+
+    jax.eval_shape(phi, jax.ShapeDtypeStruct((), dtype))
+    return phi
+
+
+def _through(program: ClosedJaxpr, arguments: list[Any], u: jax.Array) -> list[Any]:
+    """Evaluate a jaxpr with the product of a row and the parameters set to u."""
+    if any(np.ndim(const) for const in program.consts):
+        raise _UnsuitedError
+    jaxpr = program.jaxpr
+    values: dict = dict(zip(jaxpr.constvars, (const.item() for const in map(np.asarray, program.consts)), strict=True))
+    values |= dict(zip(jaxpr.invars, arguments, strict=True))
+
+    def read(atom):
+        return atom.val if isinstance(atom, Literal) else values[atom]
+
+    for equation in jaxpr.eqns:
+        operands = [read(atom) for atom in equation.invars]
+        apart = [operand for operand in operands if operand is _Parameters or operand is _Row]
+        if equation.primitive.name in ("jit", "pjit"):
+            results = _through(equation.params["jaxpr"], operands, u)
+        elif not apart:
+            results = evaluate_equation(jaxpr, equation, operands)
+        elif equation.primitive.name == "dot_general" and set(apart) == {_Parameters, _Row}:
+            if equation.outvars[0].aval.shape != ():  # pyright: ignore[reportAttributeAccessIssue]
+                raise _UnsuitedError
+            results = [u]
+        else:
+            raise _UnsuitedError
+        values |= dict(zip(equation.outvars, results, strict=True))
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+def _kernel(scores: tuple[Callable, ...], x: jax.Array, table: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """S, shape (t,), and G, shape (t, d)."""
+    from jax.experimental.pallas import triton
+
+    size, width = table.shape
+    wide = 1 << (width - 1).bit_length()
+    block = max(1, min(MOST_ROWS_OF_A_BLOCK, BLOCK // wide))
+    programs = min(PROGRAMS, -(-size // block))
+    steps = -(-size // (programs * block))
+    dtype = table.dtype
+
+    def body(x_ref, rows_ref, *out_refs):
+        first = pl.program_id(0) * steps * block
+        columns = jnp.arange(wide)
+        inside = columns < width
+        within = jnp.minimum(columns, width - 1) if INTERPRET else columns  # masked either way
+        at = triton.load(x_ref.at[within], mask=inside, other=0.0)
+
+        def step(i, totals):
+            rows = first + i * block + jnp.arange(block)
+            counted = rows < size
+            mask = counted[:, None] & inside[None, :]
+            taken = triton.load(
+                rows_ref.at[jnp.minimum(rows, size - 1)[:, None], within[None, :]], mask=mask, other=0.0
+            )
+            u = jnp.sum(taken * at[None, :], axis=1)
+            found = [jax.jvp(jax.vmap(phi), (u,), (jnp.ones_like(u),)) for phi in scores]
+            return tuple(
+                (value + jnp.sum(jnp.where(counted, f, 0)), slope + jnp.sum(taken * g[:, None], axis=0))
+                for (value, slope), (f, g) in zip(totals, found, strict=True)
+            )
+
+        nothing = tuple((jnp.zeros((), dtype), jnp.zeros(wide, dtype)) for _ in scores)
+        totals = jax.lax.fori_loop(0, steps, step, nothing)
+        for (value, slope), value_ref, slope_ref in zip(totals, out_refs[::2], out_refs[1::2], strict=True):
+            value_ref[pl.program_id(0)] = value
+            slope_ref[pl.program_id(0), :] = slope
+
+    parts = pl.pallas_call(
+        body,
+        grid=(programs,),
+        out_shape=[jax.ShapeDtypeStruct((programs, *shape), dtype) for _ in scores for shape in ((), (wide,))],
+        interpret=INTERPRET,
+        name="score_sums",
+    )(x, table)
+    totals = [jnp.sum(part, axis=0) for part in parts]
+    return jnp.stack(totals[::2]), jnp.stack(totals[1::2])[:, :width]
