@@ -31,7 +31,7 @@ miss = lambda w, a: jax.nn.sigmoid(-(a @ w))
 objective = E(miss, over=data.positives) + E(lambda w: jnp.sum(w**2) / 2000)
 accepted = E(score, over=data.negatives)
 
-bounds = [0.30, 0.25, 0.20, 0.15, 0.12, 0.10, 0.08] if spam else [0.20, 0.16, 0.13, 0.10, 0.08, 0.06]
+bounds = [0.30, 0.25, 0.20, 0.15, 0.12, 0.10, 0.08] if spam else [0.08, 0.07, 0.06, 0.05, 0.04, 0.03]
 results, last = [], None
 for tau in bounds:
     problem = mescal.Problem(objective, {"false positives": accepted <= tau})
@@ -47,10 +47,10 @@ prices = np.array([float(result.multipliers["false positives"]) for result in re
 rates = np.array([float(jax.nn.sigmoid(data.negatives @ np.asarray(r.x)).mean()) for r in results])
 assert all(result.converged for result in results)
 assert (rates <= np.array(bounds) + TOL).all(), "every bound is kept, to the tolerance"
-assert (np.diff(values) > 0).all(), "a tighter bound costs misses"
 steps = -np.diff(bounds)
 predicted = steps * (prices[1:] + prices[:-1]) / 2
 slack = TOL * prices.max() + TOL * max(np.linalg.norm(np.asarray(r.x)) for r in results) / 4
+assert (np.diff(values) >= -slack).all() and values[-1] > values[0] + slack, "a tighter bound costs misses"
 assert np.all(np.abs(np.diff(values) - predicted) <= slack), "the multiplier is the price of the bound"
 
 # --- the picture ------------------------------------------------------------------------------------------------------
