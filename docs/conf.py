@@ -4,6 +4,8 @@ Docstrings are Markdown, while autodoc hands them on as reStructuredText, where 
 docstring is wrapped in a directive that lets MyST parse it. What a module exports is documented by itself.
 """
 
+import importlib
+import inspect
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -12,6 +14,7 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.utils import new_document
 from myst_parser.parsers.sphinx_ import MystParser
+from sphinx.util import logging
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -61,8 +64,27 @@ def skip_foreign(app, what, name, obj, skip, options) -> bool | None:
     return True if what == "module" and not f"{home}.".startswith(f"{module}.") else None
 
 
+PUBLIC = (
+    "mescal",
+    *(f"mescal.{name}" for name in ("sets", "solvers", "problems", "datasets", "testing", "theory")),
+    "mescal.experiments",
+    "mescal.report",
+)
+
+
+def require_public_names(app, env) -> None:
+    """Warn, and so fail, for every public function or class of a public module that no page documents."""
+    documented = {name for name, *_ in env.get_domain("py").get_objects()}
+    for module in PUBLIC:
+        for name, thing in vars(importlib.import_module(module)).items():
+            ours = (inspect.isclass(thing) or inspect.isfunction(thing)) and thing.__module__.startswith("mescal.")
+            if ours and not name.startswith("_") and f"{module}.{name}" not in documented:
+                logging.getLogger(__name__).warning("the public name %s.%s is not documented", module, name)
+
+
 def setup(app) -> None:
     """Register the directive and the hooks."""
+    app.connect("env-check-consistency", require_public_names)
     app.add_directive("markdown-docstring", MarkdownDocstring)
     app.connect("autodoc-process-docstring", wrap_docstring)
     app.connect("autodoc-skip-member", skip_foreign)

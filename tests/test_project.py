@@ -153,7 +153,7 @@ def without_docstring(folder: Path) -> list[str]:
     return [str(path) for path in files if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))]
 
 
-@pytest.mark.parametrize("folder", ["src", "tests", "benchmarks", "docs"])
+@pytest.mark.parametrize("folder", ["src", "tests", "benchmarks", "docs", "examples"])
 def test_every_file_starts_with_a_docstring(folder):
     assert without_docstring(ROOT / folder) == []
 

@@ -326,3 +326,27 @@ def test_matrix_free_with_bounds_and_rows_beyond_a_basis():
     assert cone.violation(found.direction) <= 1e-10
     assert found.lower <= found.direction @ hvp(found.direction) <= found.upper
     assert -0.35 < found.lower <= found.upper < -0.25
+
+
+def test_a_larger_cone_that_is_known_can_save_the_lanczos_run():
+    """One product where its direction stays inside; a run of its own where the larger cone bounds too loosely."""
+    rng = np.random.default_rng(12)
+    n = 300
+    basis = np.linalg.qr(rng.standard_normal((n, n)))[0]
+    spectrum = np.concatenate([[-0.5, -0.2], np.linspace(0, 2, n - 2)])
+    H = (basis * spectrum) @ basis.T
+    products = []
+
+    def hvp(v):
+        products.append(v.ndim)
+        return H @ v
+
+    whole = smallest_on_cone_matrix_free(hvp, n, Cone.of(n), resolution=0.01)
+    for row, least, few in ((basis[:, 7], -0.5, True), (basis[:, 0], -0.2, False)):
+        products.clear()
+        cone = Cone.of(n, equalities=row[None])
+        found = smallest_on_cone_matrix_free(hvp, n, cone, resolution=0.01, enclosing=whole)
+        assert found.lower - 1e-9 <= least <= found.upper + 1e-9 and found.upper - found.lower <= 0.0125 + 1e-9
+        assert (len(products) == 1) == few
+        assert found.how.startswith("lower end from the whole space") == few
+        check_direction(H, cone, found, tolerance=1e-10)

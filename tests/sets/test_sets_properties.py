@@ -150,3 +150,11 @@ def test_huge_points_do_not_overflow():
     np.testing.assert_allclose(project(sets.Ball(2.0), x), [1.2, -1.6], rtol=1e-6)
     np.testing.assert_allclose(project(sets.Ball(2e-30), np.array([3, -4], np.float32)), [1.2e-30, -1.6e-30], rtol=1e-6)
     np.testing.assert_allclose(project(sets.Simplex(), x), [1.0, 0.0])
+
+
+def test_rounding_does_not_lift_zeros_of_the_simplex():
+    """Where one coordinate falls below zero by rounding, the shift t is rounding too: zeros must stay on their face."""
+    x = np.array([0.4, 0.35, 0.25, 0.0, -1e-9], np.float32)
+    for change in (-6e-8, 0.0, 6e-8):
+        moved = x + np.array([change, 0, 0, 0, 0], np.float32)
+        assert np.array_equal(np.asarray(sets.Simplex().project(moved))[3:], np.zeros(2, np.float32)), change

@@ -22,6 +22,7 @@ from .span import Span
 
 Array = np.ndarray
 
+TAKEN_OVER = 1.25  # of the resolution: how long an interval may be whose lower end comes from a larger cone
 FEW_SIGNS = 100  # up to this many sign conditions the matrix-free lower end makes use of them
 
 
@@ -163,6 +164,7 @@ def smallest_on_cone_matrix_free(
     max_steps: int = 500,
     starts: int = 8,
     seed: int = 0,
+    enclosing: Curvature | None = None,
 ) -> Curvature:
     """``min d'Hd`` over ``|d| = 1``, ``d in K``, from products with H alone.
 
@@ -178,6 +180,8 @@ def smallest_on_cone_matrix_free(
     - `failure`: the probability, over random starts, that the lower end is wrong.
     - `max_steps`: Lanczos steps; each costs one product and n numbers of memory.
     - `starts`: random starts of the search.
+    - `enclosing`: the smallest curvature of a form that is nowhere above d'Hd on K, on a cone that holds K. Its lower end
+      holds here too; where the part in K of its direction has a curvature within 1.25 `resolution` of it, that is the answer.
     """
     if cone.size != n:
         raise InputError(f"the cone lies in R^{cone.size}", f"a cone in R^{n}", "build both for the same point")
@@ -206,6 +210,8 @@ def smallest_on_cone_matrix_free(
             seed=seed,
         )
 
+    if enclosing is not None and (found := _enclosed(apply, span, enclosing, resolution)) is not None:
+        return found
     signs = span.signs if span.count <= FEW_SIGNS else None
     extreme = lanczos(apply, failure if span.count <= 1 or signs is None else failure / 2, seed)
     rounding = ROUNDING * extreme.scale
@@ -235,6 +241,25 @@ def smallest_on_cone_matrix_free(
             how = f"Lanczos with copositive shift of {span.count} sign conditions, {_steps(signed, failure)}"
     how += "; upper end from a search in the cone"
     return Curvature(value, min(lower, value - rounding), value + rounding, how, vector)
+
+
+def _enclosed(apply, span: Span, enclosing: Curvature, resolution: float) -> Curvature | None:
+    """The interval from the lower end of `enclosing` to the curvature of its direction's part in the cone, if short."""
+    if enclosing.direction is None:
+        return None
+    part = span.project(enclosing.direction)
+    if span.count:
+        part = max((span.project_cone(sign * part) for sign in (1.0, -1.0)), key=lambda d: float(np.linalg.norm(d)))
+    length = float(np.linalg.norm(part))
+    if length < 0.5:
+        return None
+    direction = part / length
+    product = apply(direction)
+    value, rounding = float(direction @ product), ROUNDING * float(np.linalg.norm(product))
+    if value - enclosing.lower > TAKEN_OVER * resolution:
+        return None
+    how = f"lower end from the whole space ({enclosing.how}), upper end from its direction in the cone"
+    return Curvature(value, min(enclosing.lower, value - rounding), value + rounding, how, direction)
 
 
 def _with_signs(apply, signs: Array, extreme: Extreme, value: float, lanczos) -> Extreme:

@@ -59,7 +59,10 @@ def curvatures(
     """The smallest curvature on each of the three cones; `product` maps (d, k) blocks V to H V."""
     size = situation.gradient.size
     matrix = product(np.eye(size)) if size <= DENSE_SIZE else None
-    return {name: on_cone(name, situation, matrix, product, resolution, seed) for name in CONES}
+    found: dict[str, Curvature] = {}
+    for name in CONES:  # the whole space comes first: on the other cones A d = 0, and its form is nowhere above theirs
+        found[name] = on_cone(name, situation, matrix, product, resolution, seed, enclosing=found.get("whole"))
+    return found
 
 
 def on_cone(
@@ -70,10 +73,12 @@ def on_cone(
     resolution: float,
     seed: int = 0,
     relaxed: float | None = None,
+    enclosing: Curvature | None = None,
 ) -> Curvature:
     """The smallest curvature on one cone, dense where `matrix` (H itself) is given, by Lanczos on `product` otherwise.
 
-    With `relaxed`, A d = 0 is no condition any more, and relaxed |A d|^2 is added to the curvature instead.
+    With `relaxed`, A d = 0 is no condition any more, and relaxed |A d|^2 is added to the curvature instead. `enclosing` is
+    what is known of the whole space; without a dense matrix it can save a second Lanczos run.
     """
     cone, bending = build_cone(name, situation, rows=relaxed is None)
     penalty = situation.penalty if name == "whole" else relaxed
@@ -96,7 +101,7 @@ def on_cone(
             return out.reshape(v.shape)
 
         found = smallest_on_cone_matrix_free(
-            apply, cone.size, cone, failure=LANCZOS_FAILURE, resolution=resolution, seed=seed
+            apply, cone.size, cone, failure=LANCZOS_FAILURE, resolution=resolution, seed=seed, enclosing=enclosing
         )
     if situation.tangent is None and name != "whole":
         how = f"{found.how}; a bound, on all directions: the tangent cone of the set is not known"

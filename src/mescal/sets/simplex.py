@@ -18,8 +18,8 @@ from .points import host_flat, rounding
 class Simplex(ConvexSet):
     """Weights >= 0 with a given sum, over the whole flattened pytree.
 
-    The tangent cone at x is {d : sum_i d_i = 0, d_i >= 0 where x_i = 0}. A point with the right sum to 8 eps is
-    returned as it is: otherwise projecting twice would lift zeros to the size of the rounding, and off their face.
+    The tangent cone at x is {d : sum_i d_i = 0, d_i >= 0 where x_i = 0}. Where the positive parts have the right sum to
+    8 eps, they are the answer: t would be rounding, and would lift zeros to its size, off their face.
 
     **Arguments:**
 
@@ -45,9 +45,10 @@ class Simplex(ConvexSet):
         # The shift changes nothing but the rounding, which is then relative to the differences.
         shifted = (flat - jax.lax.stop_gradient(jnp.max(flat))).astype(wide)
         nearest = optax.projections.projection_simplex(shifted, total.astype(wide)).astype(flat.dtype)
-        inside = jnp.all(flat >= 0) & (jnp.abs(jnp.sum(flat) - total) <= rounding(x) * total)
-        # Outside of the derivative: that of `flat` would forget that the set is flat.
-        return unravel(nearest + jax.lax.stop_gradient(jnp.where(inside, flat - nearest, 0)))
+        clipped = jnp.maximum(flat, 0)
+        inside = jnp.abs(jnp.sum(clipped) - total) <= rounding(x) * total
+        # Outside of the derivative: that of `clipped` would forget that the set is flat.
+        return unravel(nearest + jax.lax.stop_gradient(jnp.where(inside, clipped - nearest, 0)))
 
     def project_tangent(self, x: PyTree, v: PyTree) -> PyTree:
         flat, unravel = ravel_pytree(v)
