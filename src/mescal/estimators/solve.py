@@ -1,0 +1,104 @@
+"""One fit: from padded rows to a judged model, with a warning or an error where the judge does not agree.
+
+Small data (a bucket of at most 8192 rows) are solved by exact Newton-CG in float64, larger ones by what `auto` chooses,
+in float32; both end with the exact finish where it is affordable, and with a certificate of what is handed back.
+"""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ..certificate import Certificate, certify
+from ..errors import InputError
+from ..outer import Result, Status, minimize
+from ..problem import Problem
+from .finish import affordable, finish
+from .rates import RateConstraint
+from .rows import WHOLE
+
+CLOSE = 1e-6  # the tolerance at which the exact finish takes over
+VIOLATED = 1e-3  # of a rate: a constraint exceeded by more, at the end of a run without a certificate, was not met
+
+
+@dataclass(frozen=True)
+class Solved:
+    """The model, the multipliers and the values of the constraints (at most 0: met), the judge's word, and the run."""
+
+    model: Any
+    multipliers: np.ndarray
+    constraints: np.ndarray
+    certificate: Certificate
+    result: Result
+
+
+def precision(rows: int) -> str:
+    """float64 where all rows are looked at in every step."""
+    return "float64" if rows <= WHOLE else "float32"
+
+
+def solve(problem: Problem, start: Any, rows: int, *, solver: Any, tol: float, seed: int, max_outer: int) -> Solved:
+    """Minimise, finish, judge. Nothing is raised or warned of here."""
+    exact = precision(rows) == "float64"
+    goal = min(tol, CLOSE) if exact else tol
+    with jax.enable_x64(exact):
+        result = minimize(problem, start, solver=solver, tol=goal, seed=seed, max_outer=max_outer)
+        if exact and not result.converged and result.certificate.passes(tol):
+            goal = tol
+        model = jax.tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf, result.x)
+    certificate = result.certificate
+    multipliers = _flat(result.multipliers)
+    program, x = problem.bind(model)
+    if certificate.passes(tol) and affordable(rows, program.parameters.size):
+        better = finish(problem, program, x.astype(np.float64), multipliers)
+        if better is not None:
+            model, multipliers, certificate = _adopt(problem, program, better, certificate, tol)
+    return Solved(model, multipliers, _flat(certificate.constraints), certificate, result)
+
+
+def _adopt(problem: Problem, program: Any, better: tuple, before: Certificate, tol: float) -> tuple:
+    """The finished point with its own certificate; it is judged as the first one was."""
+    x, multipliers = better
+    with jax.enable_x64(True):
+        model = jax.tree.map(
+            lambda leaf: np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf, program.parameters.unflatten(x)
+        )
+        certificate = certify(problem, model, multipliers, tol=tol, cone=before.cone, penalty=before.penalty)
+    return model, multipliers, certificate
+
+
+def report_failure(solved: Solved, constraints: dict[str, RateConstraint], rate_of: Any, tol: float):
+    """Raise where the constraints were not met, warn where the judge refused."""
+    if solved.certificate.passes(tol):
+        return
+    status = solved.result.status
+    excess = solved.constraints
+    if status is not Status.NOT_FINITE and excess.size and excess.max() > VIOLATED:
+        raise InputError(
+            f"no model that meets the constraints was found; the closest has {_sides(constraints, rate_of)}",
+            "constraints that one model can meet at once",
+            "loosen them to what was reached, give the model more freedom (features, model=), or lower ridge",
+        )
+    warnings.warn(
+        f"The fit is not certified. {status} Stationarity {solved.certificate.stationarity.upper:.2g}, feasibility "
+        f"{solved.certificate.feasibility.upper:.2g}, curvature {solved.certificate.curvature.lower:.2g} at tol={tol:g}.",
+        ConvergenceWarning,
+        stacklevel=4,
+    )
+
+
+def _sides(constraints: dict[str, RateConstraint], rate_of: Any) -> str:
+    """Every constraint with the value that its left side has, and the bound where it is no number."""
+    parts = []
+    for name, constraint in constraints.items():
+        left, right = constraint.left.value(rate_of), constraint.right.value(rate_of)
+        bound = "" if not constraint.right.terms else f", where the right side is {right:.4g}"
+        parts.append(f"{name!r} at {left:.4g} (asked: {constraint}{bound})")
+    return "; ".join(parts)
+
+
+def _flat(by_name: dict[str, np.ndarray]) -> np.ndarray:
+    return np.concatenate([np.ravel(rows) for rows in by_name.values()]) if by_name else np.zeros(0)
