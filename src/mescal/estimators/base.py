@@ -13,6 +13,7 @@ from .predict import scores_of
 from .rates import RateConstraint, Subset
 from .rows import Scaling, bucket_columns, bucket_rows, pad
 from .solve import precision, report_failure, solve
+from .start import best_constant, first_penalty
 from .statement import Labelled, make_problem, make_rows
 
 
@@ -31,6 +32,7 @@ class RateClassifier(ClassifierMixin, BaseEstimator):
     tol: float
     max_outer: int
     random_state: Any
+    threshold_: float
 
     def _check(self, X: Any, y: Any, sample_weight: Any, sensitive_features: Any) -> Labelled:
         """The data of a fit, checked; rows of weight zero are left out."""
@@ -52,16 +54,16 @@ class RateClassifier(ClassifierMixin, BaseEstimator):
         self.scaling_ = Scaling.of(data.features, data.weights) if self.standardize else Scaling.none(width)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         columns = bucket_columns(width) if self.model is None else width
+        weighted = make_rows(data, constraints, negatives, self.sharpness)
+        intercept, height = best_constant(weighted.loss.sum(axis=0), constraints, self.sharpness)
         if self.model is None:
-            start = models.linear(columns, dtype)
+            start = models.linear(columns, intercept, dtype)
         else:
             start = models.make_model(self.model, width, seed, dtype)
-        weighted = make_rows(data, constraints, negatives, self.sharpness)
         padded = pad(weighted._replace(features=self.scaling_(data.features)), columns, dtype)
         problem = make_problem(padded, constraints, float(self.ridge))
-        solved = solve(
-            problem, start, rows, solver=self.solver, tol=self.tol, seed=seed, max_outer=self.max_outer
-        )
+        settings = {"solver": self.solver, "max_outer": self.max_outer, "penalty": first_penalty(height)}
+        solved = solve(problem, start, rows, tol=self.tol, seed=seed, **settings)
         self.result_, self.certificate_, self.model_ = solved.result, solved.certificate, solved.model
         self.constraints_ = dict(constraints)
         self.multipliers_ = dict(zip(constraints, solved.multipliers.tolist(), strict=True))
@@ -83,11 +85,12 @@ class RateClassifier(ClassifierMixin, BaseEstimator):
 
     def _scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        return self._logits(validate_data(self, X, dtype=np.float64, reset=False))
+        return self._logits(np.asarray(validate_data(self, X, dtype=np.float64, reset=False)))
 
     def predict(self, X: Any) -> np.ndarray:
         """The predicted class of every row."""
-        return self.classes_[(self.decision_function(X) > 0).astype(int)]
+        positive = self.decision_function(X) > 0
+        return self.classes_[positive.astype(int)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The model's probabilities of `classes_`; the threshold does not enter."""

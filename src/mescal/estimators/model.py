@@ -38,9 +38,9 @@ class Linear(eqx.Module):
         return x @ self.weights + self.bias
 
 
-def linear(width: int, dtype: str) -> Linear:
-    """The start: all zero."""
-    return Linear(np.zeros(width, dtype), np.zeros((), dtype))
+def linear(width: int, intercept: float, dtype: str) -> Linear:
+    """The start: a constant."""
+    return Linear(np.zeros(width, dtype), np.asarray(intercept, dtype))
 
 
 def loss(model: Callable, row: Row) -> jax.Array:

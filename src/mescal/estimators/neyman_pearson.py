@@ -81,7 +81,7 @@ class NeymanPearsonClassifier(RateClassifier):
         constraints = {"false positives": rate(of="negatives") <= self.max_false_positive_rate}
         self._fit(data if held is None else data.taken(~held), constraints, negatives=0.0)
         if held is None:
-            self.threshold_ = logit_of(self.threshold)
+            self.threshold_ = logit_of(float(self.threshold))
         else:
             scores = self._logits(data.features[held])
             self.threshold_ = umbrella_threshold(scores, self.max_false_positive_rate, self.delta)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from .model import logits
@@ -16,5 +17,5 @@ def scores_of(model: Any, features: np.ndarray) -> np.ndarray:
         for start in range(0, len(features), WHOLE):
             rows = features[start : start + WHOLE]
             padded = np.concatenate([rows, np.repeat(rows[:1], bucket_rows(len(rows)) - len(rows), axis=0)])
-            parts.append(np.asarray(logits(model, padded), np.float64)[: len(rows)])
+            parts.append(np.asarray(logits(model, jnp.asarray(padded)), np.float64)[: len(rows)])
     return np.concatenate(parts)

@@ -10,12 +10,12 @@ import numpy as np
 
 from .model import Row
 
-SMALLEST_ROWS, SMALLEST_COLUMNS = 256, 16
+SMALLEST_ROWS, SMALLEST_COLUMNS = 512, 16
 WHOLE = 8192  # rows up to which Newton-CG looks at all of them, and powers of two are worth their padding
 
 
 def bucket_rows(n: int) -> int:
-    """Rows after padding: powers of two from 256 to 8192, beyond that steps of a quarter to an eighth."""
+    """Rows after padding: powers of two from 512 to 8192, beyond that steps of a quarter to an eighth."""
     if n <= WHOLE:
         return max(SMALLEST_ROWS, 1 << (n - 1).bit_length())
     step = 1 << ((n - 1).bit_length() - 3)

@@ -21,6 +21,7 @@ from .rates import RateConstraint
 from .rows import WHOLE
 
 CLOSE = 1e-6  # the tolerance at which the exact finish takes over
+LONG = 16  # outer iterations after which a violation that no longer falls is taken at its word
 VIOLATED = 1e-3  # of a rate: a constraint exceeded by more, at the end of a run without a certificate, was not met
 
 
@@ -40,14 +41,12 @@ def precision(rows: int) -> str:
     return "float64" if rows <= WHOLE else "float32"
 
 
-def solve(problem: Problem, start: Any, rows: int, *, solver: Any, tol: float, seed: int, max_outer: int) -> Solved:
+def solve(problem: Problem, start: Any, rows: int, *, tol: float, **settings: Any) -> Solved:
     """Minimise, finish, judge. Nothing is raised or warned of here."""
     exact = precision(rows) == "float64"
-    goal = min(tol, CLOSE) if exact else tol
     with jax.enable_x64(exact):
-        result = minimize(problem, start, solver=solver, tol=goal, seed=seed, max_outer=max_outer)
-        if exact and not result.converged and result.certificate.passes(tol):
-            goal = tol
+        # rates are of the size of 1 by nature, and the first penalty is meant in their units
+        result = minimize(problem, start, tol=min(tol, CLOSE) if exact else tol, scale=False, **settings)
         model = jax.tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf, result.x)
     certificate = result.certificate
     multipliers = _flat(result.multipliers)
@@ -71,23 +70,31 @@ def _adopt(problem: Problem, program: Any, better: tuple, before: Certificate, t
 
 
 def report_failure(solved: Solved, constraints: dict[str, RateConstraint], rate_of: Any, tol: float):
-    """Raise where the constraints were not met, warn where the judge refused."""
+    """Raise where the constraints could not be met, warn where the judge refused for another reason."""
     if solved.certificate.passes(tol):
         return
     status = solved.result.status
-    excess = solved.constraints
-    if status is not Status.NOT_FINITE and excess.size and excess.max() > VIOLATED:
+    violated = bool(solved.constraints.size) and solved.constraints.max() > VIOLATED
+    if violated and _stalled(solved.result):
         raise InputError(
             f"no model that meets the constraints was found; the closest has {_sides(constraints, rate_of)}",
             "constraints that one model can meet at once",
             "loosen them to what was reached, give the model more freedom (features, model=), or lower ridge",
         )
+    unmet = f" The constraints are not met: {_sides(constraints, rate_of)}." if violated else ""
     warnings.warn(
         f"The fit is not certified. {status} Stationarity {solved.certificate.stationarity.upper:.2g}, feasibility "
-        f"{solved.certificate.feasibility.upper:.2g}, curvature {solved.certificate.curvature.lower:.2g} at tol={tol:g}.",
+        f"{solved.certificate.feasibility.upper:.2g}, curvature {solved.certificate.curvature.lower:.2g} at tol={tol:g}.{unmet}",
         ConvergenceWarning,
         stacklevel=4,
     )
+
+
+def _stalled(result: Result) -> bool:
+    """Whether the violation cannot fall to first order, or did not halve in the second half of a long run."""
+    violation = [row.feasibility for row in result.history]
+    slow = len(violation) >= LONG and violation[-1] > violation[len(violation) // 2] / 2
+    return result.status is Status.INFEASIBLE or slow
 
 
 def _sides(constraints: dict[str, RateConstraint], rate_of: Any) -> str:
