@@ -4,7 +4,8 @@
     [J_A  0 ] [dlam]  = -[     c_A      ]        A: inequalities with positive multipliers, H: Hessian of the Lagrangian
 
 It converges quadratically, so what is left after a few steps is rounding: fits of the same data in another order, or with
-rows repeated instead of weighted, agree to rounding too. It is kept only where it made the point better in every respect.
+rows repeated instead of weighted, agree to rounding too.
+Every step must bring the conditions closer, and the signs of multipliers and of the other inequalities must stay.
 """
 
 import numpy as np
@@ -28,26 +29,24 @@ def finish(
     """(x, multipliers) to rounding, from nearby ones; None where Newton's method does not lead there."""
     judge = Judge(program, problem.sources)  # pyright: ignore[reportArgumentType]
     active = multipliers > 0
-    best, left = (x, np.where(active, multipliers, 0.0)), np.inf
+    multipliers = np.where(active, multipliers, 0.0)
     at = judge.point(x)
-    first = residual(at, best[1], active)
+    left = residual(at, multipliers, active)
     for _ in range(STEPS):
-        now = residual(at, best[1], active)
-        if not now < left / 2:
-            break
-        left, kept = now, best
-        step = _newton_step(judge.hessian(best[0], best[1]), at, best[1], active)
+        step = _newton_step(judge.hessian(x, multipliers), at, multipliers, active)
         if step is None:
             break
-        moved = best[1].copy()
-        moved[active] += step[1]
-        best = best[0] + step[0], moved
-        at = judge.point(best[0])
-    if residual(at, best[1], active) > left:
-        best = kept
-        at = judge.point(best[0])
-    allowed = np.isfinite(left) and left <= first and (best[1] >= 0).all()
-    return best if allowed and (at.constraint[~active] <= 0).all() else None
+        ahead = multipliers.copy()
+        ahead[active] += step[1]
+        there = judge.point(x + step[0])
+        now = residual(there, ahead, active)
+        if not now < left:
+            break
+        x, multipliers, at, slow, left = x + step[0], ahead, there, now > left / 2, now
+        if slow:  # what is left is rounding
+            break
+    met = (multipliers >= 0).all() and (at.constraint[~active] <= 0).all()
+    return (x, multipliers) if met else None
 
 
 def residual(at: Point, multipliers: np.ndarray, active: np.ndarray) -> float:

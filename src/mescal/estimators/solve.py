@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ..certificate import Certificate, certify
 from ..errors import InputError
 from ..outer import Result, Status, minimize
-from ..problem import Problem
+from ..problem import Problem, Program
 from .finish import affordable, finish
 from .rates import RateConstraint
 from .rows import WHOLE
@@ -47,26 +47,31 @@ def solve(problem: Problem, start: Any, rows: int, *, tol: float, **settings: An
     with jax.enable_x64(exact):
         # rates are of the size of 1 by nature, and the first penalty is meant in their units
         result = minimize(problem, start, tol=min(tol, CLOSE) if exact else tol, scale=False, **settings)
-        model = jax.tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf, result.x)
+        model = _host(result.x)
     certificate = result.certificate
     multipliers = _flat(result.multipliers)
     program, x = problem.bind(model)
     if certificate.passes(tol) and affordable(rows, program.parameters.size):
         better = finish(problem, program, x.astype(np.float64), multipliers)
         if better is not None:
-            model, multipliers, certificate = _adopt(problem, program, better, certificate, tol)
+            finished, verdict = _judged(problem, program, *better, certificate, tol)
+            if verdict.passes(tol):
+                model, certificate, multipliers = finished, verdict, better[1]
     return Solved(model, multipliers, _flat(certificate.constraints), certificate, result)
 
 
-def _adopt(problem: Problem, program: Any, better: tuple, before: Certificate, tol: float) -> tuple:
-    """The finished point with its own certificate; it is judged as the first one was."""
-    x, multipliers = better
+def _judged(
+    problem: Problem, program: Program, x: np.ndarray, multipliers: np.ndarray, before: Certificate, tol: float
+) -> tuple[Any, Certificate]:
+    """A point as a model, with its own certificate, in the setting of the first one."""
     with jax.enable_x64(True):
-        model = jax.tree.map(
-            lambda leaf: np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf, program.parameters.unflatten(x)
-        )
-        certificate = certify(problem, model, multipliers, tol=tol, cone=before.cone, penalty=before.penalty)
-    return model, multipliers, certificate
+        model = _host(program.parameters.unflatten(x))
+        return model, certify(problem, model, multipliers, tol=tol, cone=before.cone, penalty=before.penalty)
+
+
+def _host(model: Any) -> Any:
+    """The model with its arrays in numpy, where their precision is nobody's setting."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf, model)
 
 
 def report_failure(solved: Solved, constraints: dict[str, RateConstraint], rate_of: Any, tol: float):
