@@ -105,7 +105,9 @@ def test_groups_not_seen_in_fit(data):
     X, y, groups = data
     model = FairClassifier("b").fit(X, y, sensitive_features=groups)
     text = refusal(lambda: model.constraint_report(X, y, sensitive_features=np.full(400, "z")))
-    assert "rate(group='b') is over no rows" in text and "'z'" in text
+    assert "not there in fit: ['z']" in text and "['a', 'b']" in text
+    text = refusal(lambda: model.constraint_report(X[:5], y[:5], sensitive_features=np.full(5, "a")))
+    assert "rate(group='b') is over no rows" in text
 
 
 def test_infeasible_rates_say_the_best_that_was_found(data):

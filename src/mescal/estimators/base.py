@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
 from . import model as models
-from .inputs import check_groups, check_positive, check_target, check_weights, labels_of
+from .inputs import check_groups, check_known, check_positive, check_target, check_weights, labels_of
 from .predict import scores_of
 from .rates import RateConstraint, Subset
 from .rows import Scaling, bucket_columns, bucket_rows, pad
@@ -44,6 +44,7 @@ class RateClassifier(ClassifierMixin, BaseEstimator):
         groups = check_groups(sensitive_features, len(X))
         kept = weights > 0
         self.classes_, labels = check_target(y, kept)
+        self.groups_ = None if groups is None else np.asarray(sorted(set(groups.tolist()), key=str), dtype=object)
         data = Labelled(X, labels, weights, groups)
         return data if kept.all() else data.taken(kept)
 
@@ -108,7 +109,9 @@ class RateClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         X, y = validate_data(self, X, y, dtype=np.float64, reset=False)
         weights = check_weights(sample_weight, X)
-        data = Labelled(X, labels_of(y, self.classes_), weights, check_groups(sensitive_features, len(X)))
+        groups = check_groups(sensitive_features, len(X))
+        check_known(groups, self.groups_)
+        data = Labelled(X, labels_of(y, self.classes_), weights, groups)
         raw = self._logits(X)
         predicted, smooth = (raw - self.threshold_ > 0).astype(float), expit(self.sharpness * raw)
 

@@ -3,11 +3,9 @@
 import warnings
 from typing import Any
 
-import numpy as np
-
 from ..errors import InputError
 from .base import RateClassifier, logit_of
-from .inputs import check_fraction
+from .inputs import check_fraction, check_positive
 from .rates import RateConstraint, rate
 from .statement import Labelled
 
@@ -26,7 +24,7 @@ class FairClassifier(RateClassifier):
 
     - `group`: the group to protect; None: every group that `fit` finds in `sensitive_features`. Without groups nothing is
       constrained, and a warning says so.
-    - `min_rate_ratio`: tau.
+    - `min_rate_ratio`: tau; 0.8 is the four-fifths rule.
     - all others: see `ConstrainedClassifier`, as for the attributes.
     """
 
@@ -60,10 +58,7 @@ class FairClassifier(RateClassifier):
     def fit(self, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None) -> "FairClassifier":
         """Fit; `sensitive_features` holds the group of every row."""
         check_fraction("threshold", self.threshold)
-        if not np.isreal(self.min_rate_ratio) or not 0 < self.min_rate_ratio < np.inf:
-            raise InputError(
-                f"min_rate_ratio={self.min_rate_ratio!r}", "a positive number", "0.8 is the four-fifths rule"
-            )
+        check_positive(self, "min_rate_ratio")
         data = self._check(X, y, sample_weight, sensitive_features)
         self._fit(data, self._constraints(data))
         self.threshold_ = logit_of(self.threshold)

@@ -63,6 +63,19 @@ def labels_of(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return np.searchsorted(classes, y)
 
 
+def check_known(groups: np.ndarray | None, known: np.ndarray | None):
+    """Refuse groups that no constraint can have been about."""
+    if groups is None or known is None:
+        return
+    unknown = sorted(set(groups.tolist()) - set(known.tolist()), key=str)
+    if unknown:
+        raise InputError(
+            f"sensitive_features holds groups that were not there in fit: {unknown[:4]}",
+            f"the groups {known.tolist()[:8]}",
+            "drop those rows, or fit again with rows of these groups",
+        )
+
+
 def check_weights(sample_weight: Any, X: np.ndarray) -> np.ndarray:
     """Weights of the rows, non-negative."""
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
