@@ -10,7 +10,6 @@ The promise of the umbrella is about a distribution, so it is put to one that is
 data set, and the false-positive rate of the fitted model over all of its negatives.
 """
 
-import sys
 import warnings
 from collections.abc import Callable
 from importlib.metadata import version
@@ -136,7 +135,6 @@ def compare(report: Report, name: str, kind: str, bound: float, splits: int):
                 "seconds": float(np.median(seconds)),
             }
         report.add(TABLE, **row)
-        print(row, file=sys.stderr, flush=True)
 
 
 def promise(report: Report, name: str, resplits: int, rows: int):
