@@ -3,7 +3,7 @@
     min over theta   sum_i w_i (y_i softplus(-z_i) + b (1 - y_i) softplus(z_i)) / W  +  ridge/2 |theta|^2
     subject to       constant_j + sum_k a_jk sum_{i in S_jk} w_i sigma(z_i) / sum_{i in S_jk} w_i  <=  0
 
-All expectations are over the same rows, with one column of weights each: one pass over the data serves them all.
+Expectations are over the same rows, with a column of weights each, so that one pass over the data serves several.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,8 @@ from . import model
 from .model import Row
 from .rates import RateConstraint, Subset
 
-CONSTRAINTS = "rates"  # the name of the one vector constraint: names are part of compiled programs
+CONSTRAINTS = "rates"  # of every problem: names are part of compiled programs
+PER_PASS = 2  # functions over the same rows of which one pass gives all derivatives; beyond, solvers do without
 
 
 @dataclass(frozen=True)
@@ -72,12 +73,16 @@ def make_rows(data: Labelled, constraints: dict[str, RateConstraint], negatives:
 
 
 def make_problem(rows: Row, constraints: dict[str, RateConstraint], ridge: float) -> Problem:
-    """The problem on padded rows."""
-    objective = E(model.loss, over=rows) + ridge * E(model.ridge)
-    if not constraints:
-        return Problem(objective)
+    """The problem on padded rows: the loss and the first constraint in one pass over them, then two constraints each."""
+    first = rows._replace(rates=rows.rates[:, :1])
+    objective = E(model.loss, over=first) + ridge * E(model.ridge)
     bounds = np.asarray([-constraint.body.constant for constraint in constraints.values()])
-    return Problem(objective, {CONSTRAINTS: E(model.rates, over=rows) <= bounds})
+    stated = {f"{CONSTRAINTS} 0": E(model.rates, over=first) <= bounds[:1]} if constraints else {}
+    for start in range(1, len(bounds), PER_PASS):
+        block = slice(start, start + PER_PASS)
+        further = rows._replace(loss=None, rates=np.ascontiguousarray(rows.rates[:, block]))
+        stated[f"{CONSTRAINTS} {start}"] = E(model.rates, over=further) <= bounds[block]
+    return Problem(objective, stated)
 
 
 def _some(values: np.ndarray) -> str:
