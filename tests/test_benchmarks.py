@@ -13,7 +13,6 @@ NAMES = (
     "auto",
     "certify_large",
     "curvature_dense",
-    "estimators",
     "oracle_gradient",
     "rates",
     "solvers",

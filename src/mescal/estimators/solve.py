@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..certificate import Certificate, certify
+from ..certificate import Certificate, Tolerance, certify
 from ..errors import InputError
 from ..outer import Result, Status, minimize
 from ..problem import Problem, Program
@@ -20,7 +20,8 @@ from .finish import affordable, finish
 from .rates import RateConstraint
 from .rows import WHOLE
 
-CLOSE = 1e-6  # the tolerance at which the exact finish takes over
+CLOSE = 1e-6  # the stationarity at which the exact finish takes over
+STIFFER = (1, 10, 100)  # factors on the first penalty
 LONG = 16  # outer iterations after which a violation that no longer falls is taken at its word
 VIOLATED = 1e-3  # of a rate: a constraint exceeded by more, at the end of a run without a certificate, was not met
 
@@ -41,12 +42,33 @@ def precision(rows: int) -> str:
     return "float64" if rows <= WHOLE else "float32"
 
 
-def solve(problem: Problem, start: Any, rows: int, *, tol: float, **settings: Any) -> Solved:
-    """Minimise, finish, judge. Nothing is raised or warned of here."""
+def solve(problem: Problem, start: Any, rows: int, *, tol: float, penalty: float, **settings: Any) -> Solved:
+    """Minimise, finish, judge. Nothing is raised or warned of here.
+
+    A run that went astray, to where saturated rows alone violate a constraint and nothing pulls them back, is repeated
+    from its start with stiffer penalties, which keep it closer to the constraints; the least violation is kept.
+    """
+    best = None
+    for factor in STIFFER:
+        solved = _attempt(problem, start, rows, tol=tol, penalty=penalty * factor, **settings)
+        if best is None or _violation(solved) < _violation(best) or solved.certificate.passes(tol):
+            best = solved
+        if solved.certificate.passes(tol) or solved.result.status is Status.OUTER_LIMIT:
+            break
+    assert best is not None
+    return best
+
+
+def _violation(solved: Solved) -> float:
+    return float(solved.constraints.max(initial=0.0))
+
+
+def _attempt(problem: Problem, start: Any, rows: int, *, tol: float, **settings: Any) -> Solved:
     exact = precision(rows) == "float64"
     with jax.enable_x64(exact):
         # rates are of the size of 1 by nature, and the first penalty is meant in their units
-        result = minimize(problem, start, tol=min(tol, CLOSE) if exact else tol, scale=False, **settings)
+        goal = Tolerance(min(tol, CLOSE) if exact else tol, tol)
+        result = minimize(problem, start, tol=goal, scale=False, **settings)
         model = _host(result.x)
     certificate = result.certificate
     multipliers = _flat(result.multipliers)
