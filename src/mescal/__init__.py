@@ -3,6 +3,8 @@
 minimise E[F(x, xi)]  subject to  E[C(x, zeta)] = 0 or <= 0,  x in a closed convex set
 """
 
+from importlib import import_module as _import_module
+
 from . import (
     baselines as baselines,
     datasets as datasets,
@@ -26,3 +28,10 @@ from .problem import (
     shard as shard,
 )
 from .version import __version__ as __version__
+
+
+def __getattr__(name: str):
+    """`mescal.estimators`, on first use: it needs scikit-learn, which the rest does not."""
+    if name == "estimators":
+        return _import_module(".estimators", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

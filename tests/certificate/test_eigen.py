@@ -4,11 +4,13 @@ import math
 
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.stats
 
 from mescal.certificate.eigen import (
     Krylov,
     lanczos_smallest,
+    lowest_eigenpairs,
     polynomial_lower_bound,
     smallest_eigenspace,
     smallest_start_component,
@@ -164,3 +166,22 @@ def test_dense_eigenspace_has_the_whole_multiplicity():
         value, space = smallest_eigenspace(Q @ np.diag(values) @ Q.T, 1e-10)
         assert value == pytest.approx(-2.0)
         assert space.shape == (12, multiplicity)
+
+
+def test_where_lapack_fails_on_a_cluster_all_eigenpairs_are_computed(monkeypatch):
+    """Its routine for some eigenpairs ends in "Internal Error" on some matrices with many equal eigenvalues."""
+    Q = np.linalg.qr(np.random.default_rng(0).normal(size=(18, 18)))[0]
+    matrix = Q @ np.diag([1e-4] * 13 + [0.1, 0.2, 0.3, 0.4, 0.5]) @ Q.T
+    whole_eigh = scipy.linalg.eigh
+
+    def failing(matrix, **options):
+        if options.get("driver") == "evr":
+            raise np.linalg.LinAlgError("Internal Error.")
+        return whole_eigh(matrix, **options)
+
+    monkeypatch.setattr(scipy.linalg, "eigh", failing)
+    values, vectors = lowest_eigenpairs(matrix, 4)
+    np.testing.assert_allclose(values, 1e-4, atol=1e-15)
+    np.testing.assert_allclose(matrix @ vectors, vectors * values, atol=1e-15)
+    value, space = smallest_eigenspace(matrix, 1e-8)
+    assert value == pytest.approx(1e-4) and space.shape == (18, 13)

@@ -60,11 +60,20 @@ def smallest_eigenspace(matrix: Array, width: float) -> tuple[float, Array]:
     size = matrix.shape[0]
     count = min(4, size)
     while True:
-        values, vectors = scipy.linalg.eigh(matrix, subset_by_index=(0, count - 1), driver="evr")
+        values, vectors = lowest_eigenpairs(matrix, count)
         close = int(np.count_nonzero(values <= values[0] + width))
         if close < count or count == size:
             return float(values[0]), vectors[:, :close]
         count = size
+
+
+def lowest_eigenpairs(matrix: Array, count: int) -> tuple[Array, Array]:
+    """The lowest eigenpairs; all of them where LAPACK's routine for some fails, as it can on clusters of equal values."""
+    try:
+        return scipy.linalg.eigh(matrix, subset_by_index=(0, count - 1), driver="evr")
+    except np.linalg.LinAlgError:
+        values, vectors = scipy.linalg.eigh(matrix, driver="evd")
+        return values[:count], vectors[:, :count]
 
 
 def spread_fraction(dimension: int, steps: int, failure: float) -> float:

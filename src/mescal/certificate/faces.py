@@ -23,7 +23,7 @@ import numpy as np
 import scipy.linalg
 import scipy.optimize
 
-from .eigen import smallest_eigenspace
+from .eigen import lowest_eigenpairs, smallest_eigenspace
 from .nonnegative import NonnegativeLeastSquares
 from .rows import RANK_TOLERANCE, compressed, null_basis, unit_rows
 from .search import onto_cone, search
@@ -188,7 +188,7 @@ def copositive_bound(matrix: Array, rows: Array, reach: float) -> Copositive:
     if len(matrix) <= SMALL:
         weights = copositive_weights(matrix, rows, reach)
         return _bound_of(matrix, rows, weights)
-    subspace = scipy.linalg.eigh(matrix, subset_by_index=(0, SUBSPACE - 1))[1]
+    subspace = lowest_eigenpairs(matrix, SUBSPACE)[1]
     subspace = scipy.linalg.orth(np.concatenate([subspace, rows.T], axis=1))
     best = None
     for _ in range(4):
@@ -208,7 +208,7 @@ def copositive_bound(matrix: Array, rows: Array, reach: float) -> Copositive:
 def _bound_of(matrix: Array, rows: Array, weights: Array) -> Copositive:
     shifted = matrix - rows.T @ weights @ rows
     count = min(10, len(matrix))
-    values, vectors = scipy.linalg.eigh(shifted, subset_by_index=(0, count - 1))
+    values, vectors = lowest_eigenpairs(shifted, count)
     size = float(np.linalg.norm(matrix)) + float(np.linalg.norm(rows, 2)) ** 2 * float(np.linalg.norm(weights))
     return Copositive(float(values[0]) - 8 * len(matrix) * np.finfo(float).eps * size, weights, vectors)
 

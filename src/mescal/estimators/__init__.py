@@ -1,0 +1,16 @@
+"""scikit-learn classifiers with constraints on rates: a false-positive rate, a fairness rate, or any of your own."""
+
+try:
+    import sklearn as _sklearn  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        "scikit-learn was not found.\n"
+        "  Expected: scikit-learn 1.6 or later, on which mescal.estimators is built.\n"
+        "  What to do: install the extra, pip install 'mescal[sklearn]'."
+    ) from error
+
+from .constrained import ConstrainedClassifier as ConstrainedClassifier
+from .fair import FairClassifier as FairClassifier
+from .neyman_pearson import NeymanPearsonClassifier as NeymanPearsonClassifier
+from .rates import RateConstraint as RateConstraint, Rates as Rates, rate as rate
+from .umbrella import smallest_sample as smallest_sample, umbrella_rank as umbrella_rank

@@ -1,0 +1,80 @@
+"""A classifier under any constraints on its rates."""
+
+from typing import Any
+
+from .base import RateClassifier, logit_of
+from .inputs import check_fraction
+from .rates import check_constraints
+
+
+class ConstrainedClassifier(RateClassifier):
+    """Logistic regression under constraints on rates of positive predictions.
+
+    $$\\min_\\theta \\; \\frac{\\sum_i w_i \\log(1 + e^{-y_i z_i})}{\\sum_i w_i} + \\frac{\\rho}{2} |\\theta|^2 \\quad
+    \\text{subject to linear inequalities between rates} \\quad
+    \\frac{\\sum_{i \\in S} w_i \\sigma(k z_i)}{\\sum_{i \\in S} w_i}$$
+
+    The loss is the logistic one: convex, what users of logistic regression expect, and exactly that where no constraint
+    binds. A rate of predictions has no useful derivative, so the constraints see mean probabilities, sigma(k z); what the
+    predictions themselves do is in `constraint_report`.
+
+    ```python
+    from mescal.estimators import ConstrainedClassifier, rate
+
+    bounds = {"alarms": rate(of="negatives") <= 0.05, "share": rate(group="b") >= 0.8 * rate()}
+    model = ConstrainedClassifier(bounds).fit(X, y, sensitive_features=groups)
+    model.constraint_report(X_test, y_test, sensitive_features=groups_test)
+    ```
+
+    **Arguments:**
+
+    - `constraints`: a dict from names to comparisons of `rate(of=..., group=...)`; None: no constraints.
+    - `threshold`: the probability of `classes_[1]` above which it is predicted.
+    - `ridge`: rho; scalar parameters (the intercept) are left out. Positive: separable data have no minimiser without it.
+    - `model`: None for a linear one, or a function `(key, n_features) -> model`, where a model is a pytree (an equinox
+      module, or `jax.tree_util.Partial(apply, parameters)`) that maps one row to one number, the logit.
+    - `standardize`: bring columns to zero mean and unit variance first, so that ridge and tolerance do not depend on units.
+    - `sharpness`: k. Larger ones bring mean probabilities closer to rates of predictions, and make the problem harder.
+    - `solver`: `"auto"`: Newton-CG on up to 8192 rows, SPIDER beyond; or any name or settings of `mescal.solvers`.
+    - `tol`: of the certificate: stationarity, feasibility and curvature.
+    - `max_outer`: outer iterations.
+    - `random_state`: of the solver's samples and of the model's initial parameters.
+
+    **Attributes:** `classes_` (the second is the positive class), `certificate_` (of the fitted model, in standardized
+    columns), `multipliers_` (by constraint), `groups_`, `model_`, `threshold_` (a logit), `result_` (the run), and for the
+    linear model `coef_` and `intercept_` in the units of X.
+    """
+
+    def __init__(
+        self,
+        constraints: Any = None,
+        *,
+        threshold: float = 0.5,
+        ridge: float = 1e-4,
+        model: Any = None,
+        standardize: bool = True,
+        sharpness: float = 1.0,
+        solver: Any = "auto",
+        tol: float = 1e-4,
+        max_outer: int = 100,
+        random_state: Any = None,
+    ):
+        self.constraints = constraints
+        self.threshold = threshold
+        self.ridge = ridge
+        self.model = model
+        self.standardize = standardize
+        self.sharpness = sharpness
+        self.solver = solver
+        self.tol = tol
+        self.max_outer = max_outer
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None) -> "ConstrainedClassifier":
+        """Fit; `sensitive_features` holds the group of every row, where a constraint names groups."""
+        constraints = check_constraints(self.constraints)
+        check_fraction("threshold", self.threshold)
+        data = self._check(X, y, sample_weight, sensitive_features)
+        self._fit(data, constraints)
+        self.threshold_ = logit_of(self.threshold)
+        return self

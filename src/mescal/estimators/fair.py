@@ -1,0 +1,83 @@
+"""A classifier whose positive predictions reach every sensitive group at a comparable rate."""
+
+import warnings
+from typing import Any
+
+from ..errors import InputError
+from .base import RateClassifier, logit_of
+from .inputs import check_fraction, check_positive
+from .rates import RateConstraint, rate
+from .statement import Labelled
+
+
+class FairClassifier(RateClassifier):
+    """Logistic regression whose rate of positive predictions in a group is at least a fraction of everybody's.
+
+    $$\\min_\\theta \\; \\text{logistic loss} + \\frac{\\rho}{2} |\\theta|^2 \\quad \\text{subject to} \\quad
+    \\text{mean}_{i \\in g} \\, \\sigma(k z_i) \\ge \\tau \\, \\text{mean}_i \\, \\sigma(k z_i)$$
+
+    The constraint of the paper's first experiment, for one group or for each. Groups are passed to `fit` as
+    `sensitive_features` and are no features: predictions do not need them. In pipelines and searches they travel by
+    metadata routing: `FairClassifier().set_fit_request(sensitive_features=True)`.
+
+    **Arguments:**
+
+    - `group`: the group to protect; None: every group that `fit` finds in `sensitive_features`. Without groups nothing is
+      constrained, and a warning says so.
+    - `min_rate_ratio`: tau; 0.8 is the four-fifths rule.
+    - all others: see `ConstrainedClassifier`, as for the attributes.
+    """
+
+    def __init__(
+        self,
+        group: Any = None,
+        *,
+        min_rate_ratio: float = 0.8,
+        threshold: float = 0.5,
+        ridge: float = 1e-4,
+        model: Any = None,
+        standardize: bool = True,
+        sharpness: float = 1.0,
+        solver: Any = "auto",
+        tol: float = 1e-4,
+        max_outer: int = 100,
+        random_state: Any = None,
+    ):
+        self.group = group
+        self.min_rate_ratio = min_rate_ratio
+        self.threshold = threshold
+        self.ridge = ridge
+        self.model = model
+        self.standardize = standardize
+        self.sharpness = sharpness
+        self.solver = solver
+        self.tol = tol
+        self.max_outer = max_outer
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None) -> "FairClassifier":
+        """Fit; `sensitive_features` holds the group of every row."""
+        check_fraction("threshold", self.threshold)
+        check_positive(self, "min_rate_ratio")
+        data = self._check(X, y, sample_weight, sensitive_features)
+        self._fit(data, self._constraints(data))
+        self.threshold_ = logit_of(self.threshold)
+        return self
+
+    def _constraints(self, data: Labelled) -> dict[str, RateConstraint]:
+        groups = [self.group]
+        if self.group is None:
+            if data.groups is None:
+                warnings.warn(
+                    "No sensitive_features were passed to fit, and no group to the constructor: nothing is constrained.",
+                    stacklevel=3,
+                )
+                return {}
+            groups = sorted(set(data.groups.tolist()), key=str)
+            if len(groups) < 2:
+                raise InputError(
+                    f"sensitive_features holds the group {groups[0]!r} alone",
+                    "two groups or more",
+                    "check how the rows were filtered, or name the group to protect and pass all rows",
+                )
+        return {f"group {group}": rate(group=group) >= self.min_rate_ratio * rate() for group in groups}

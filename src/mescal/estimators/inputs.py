@@ -1,0 +1,124 @@
+"""Checks of what is passed to the classifiers, in scikit-learn's conventions: every error is a ValueError."""
+
+import numbers
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import _check_sample_weight
+
+from ..errors import InputError
+
+
+def check_positive(estimator: Any, name: str, zero: bool = False):
+    """A parameter that must be a positive number (or zero, where that is allowed)."""
+    value = getattr(estimator, name)
+    if not _is_number(value) or not np.isfinite(value) or value < 0 or (value == 0 and not zero):
+        raise InputError(
+            f"{name}={value!r}", f"a {'non-negative' if zero else 'positive'} number", "leave it out for the default"
+        )
+
+
+def check_fraction(name: str, value: Any, one: bool = False):
+    """A parameter that must lie strictly between 0 and 1 (or be 1, where that is allowed)."""
+    if not _is_number(value) or not (0 < value < 1 or (one and value == 1)):
+        raise InputError(
+            f"{name}={value!r}",
+            f"a number above 0 and {'at most' if one else 'below'} 1",
+            "rates and probabilities are fractions, not percentages",
+        )
+
+
+def check_target(y: Any, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The two classes in sorted order, and the labels as 0 and 1; `kept` are the rows of positive weight."""
+    check_classification_targets(y)
+    kind = type_of_target(y, input_name="y")
+    classes, labels = np.unique(y, return_inverse=True)
+    if kind != "binary" and len(classes) != 1:
+        raise InputError(
+            f"Only binary classification is supported. The type of the target is {kind}",
+            "two classes",
+            "wrap the estimator in sklearn.multiclass.OneVsRestClassifier, whose every problem has two",
+        )
+    present = np.unique(labels[kept])
+    if len(present) < 2:
+        shown = classes[present[0]] if len(present) else "none"
+        raise InputError(
+            f"y holds one class alone among rows of positive weight: {shown!r}",
+            "two classes: rates of positives and negatives need both",
+            "check how the rows were filtered or split; train_test_split(..., stratify=y) keeps both classes",
+        )
+    return classes, labels
+
+
+def labels_of(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Labels as 0 and 1 after the fit."""
+    unknown = np.setdiff1d(y, classes)
+    if len(unknown):
+        raise InputError(
+            f"y holds classes that were not there in fit: {unknown[:4].tolist()}",
+            f"the classes {classes.tolist()}",
+            "encode y as it was encoded for fit",
+        )
+    return np.searchsorted(classes, y)
+
+
+def check_known(groups: np.ndarray | None, known: np.ndarray | None):
+    """Refuse groups that no constraint can have been about."""
+    if groups is None or known is None:
+        return
+    unknown = sorted(set(groups.tolist()) - set(known.tolist()), key=str)
+    if unknown:
+        raise InputError(
+            f"sensitive_features holds groups that were not there in fit: {unknown[:4]}",
+            f"the groups {known.tolist()[:8]}",
+            "drop those rows, or fit again with rows of these groups",
+        )
+
+
+def check_weights(sample_weight: Any, X: np.ndarray) -> np.ndarray:
+    """Weights of the rows, non-negative."""
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    if (weights < 0).any() or not weights.sum() > 0:
+        raise InputError(
+            f"sample_weight holds {weights.min():g}, and sums to {weights.sum():g}",
+            "non-negative weights with a positive sum",
+            "check how the weights were made",
+        )
+    return weights
+
+
+def check_groups(sensitive_features: Any, rows: int) -> np.ndarray | None:
+    """The sensitive group of every row, as an array of objects; None where none were passed."""
+    if sensitive_features is None:
+        return None
+    values = np.asarray(sensitive_features, dtype=object)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.shape != (rows,):
+        raise InputError(
+            f"sensitive_features has shape {values.shape}",
+            f"one group per row, shape ({rows},)",
+            "combine several columns into one, for example by joining their values as text",
+        )
+    missing = np.asarray([_is_missing(value) for value in values])
+    if missing.any():
+        raise InputError(
+            f"sensitive_features holds {missing.sum()} missing values, first in row {int(missing.argmax())}",
+            "a group for every row",
+            'drop those rows, or make them a group of their own: fillna("unknown")',
+        )
+    return values
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except TypeError:  # pandas.NA has no truth value
+        return True
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (numbers.Real, np.number)) and not isinstance(value, bool)

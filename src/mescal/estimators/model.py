@@ -1,0 +1,97 @@
+"""What is minimised, one row at a time, and the default model.
+
+    loss(theta; row)  = p softplus(-z) + q softplus(z),       z = theta(features)
+    rates(theta; row) = r sigma(k z)                          one entry per constraint
+    ridge(theta)      = 1/2 |theta|^2, scalars (an intercept) left out
+
+p, q and r are columns of the data: a row's weight in the loss as a positive and as a negative, and in every rate. Functions
+live at module level and take from the data all that differs between fits, so that all estimators share compiled programs.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..errors import InputError, InputTypeError
+
+
+class Row(NamedTuple):
+    """One row, or all of them with a leading axis."""
+
+    features: Any
+    loss: Any  # (2,): weights of the losses as a positive and as a negative
+    rates: Any  # (m,): weights in the constraints
+    sharpness: Any
+
+
+class Linear(eqx.Module):
+    """z = w'x + b."""
+
+    weights: Any
+    bias: Any
+
+    def __call__(self, x):
+        return x @ self.weights + self.bias
+
+
+def linear(width: int, intercept: float, dtype: str) -> Linear:
+    """The start: a constant."""
+    return Linear(np.zeros(width, dtype), np.asarray(intercept, dtype))
+
+
+def loss(model: Callable, row: Row) -> jax.Array:
+    """The weighted logistic loss."""
+    z = logit(model, row.features)
+    return row.loss[0] * jax.nn.softplus(-z) + row.loss[1] * jax.nn.softplus(z)
+
+
+def rates(model: Callable, row: Row) -> jax.Array:
+    """The row's part in every constraint."""
+    return row.rates * jax.nn.sigmoid(row.sharpness * logit(model, row.features))
+
+
+def ridge(model: Any) -> jax.Array:
+    """Half the squared length of all parameters that are not scalars."""
+    leaves = jax.tree.leaves(eqx.filter(model, eqx.is_inexact_array))
+    return sum((jnp.sum(leaf**2) for leaf in leaves if leaf.ndim), jnp.zeros(())) / 2
+
+
+def logit(model: Callable, features: jax.Array) -> jax.Array:
+    """The model's one number."""
+    return jnp.reshape(model(features), ())
+
+
+@eqx.filter_jit
+def logits(model: Callable, features: jax.Array) -> jax.Array:
+    """The model on many rows."""
+    return jax.vmap(lambda x: logit(model, x))(features)
+
+
+def make_model(model: Any, width: int, seed: int, dtype: Any) -> Any:
+    """The start of the model that the user asked for, checked on one row of zeros."""
+    if not callable(model):
+        raise InputTypeError(
+            f"model={model!r:.60}",
+            "None (linear), or a function (key, n_features) -> model, a pytree that maps one row to one number",
+            "write for example model=lambda key, d: equinox.nn.MLP(d, 'scalar', 16, 1, key=key)",
+        )
+    start = model(jax.random.key(seed), width)
+    start = jax.tree.map(lambda leaf: np.asarray(leaf).astype(dtype) if eqx.is_inexact_array(leaf) else leaf, start)
+    if not callable(start):
+        raise InputTypeError(
+            f"the model that was made is {type(start).__name__}, which cannot be called",
+            "a pytree that maps one row to one number",
+            "return an equinox module, or jax.tree_util.Partial(apply, parameters)",
+        )
+    out = jax.eval_shape(lambda x: start(x), jax.ShapeDtypeStruct((width,), jax.dtypes.canonicalize_dtype(dtype)))
+    if not hasattr(out, "size") or out.size != 1:
+        raise InputError(
+            f"the model maps one row of {width} features to {out}",
+            "one number, the logit of the positive class",
+            "end the model with one output",
+        )
+    return start

@@ -1,0 +1,21 @@
+"""Scores of any JAX model in float64, in chunks of few shapes: predictions on new numbers of rows compile nothing."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .model import logits
+from .rows import WHOLE, bucket_rows
+
+
+def scores_of(model: Any, features: np.ndarray) -> np.ndarray:
+    """The model's logit of every row."""
+    parts = []
+    with jax.enable_x64(True):
+        for start in range(0, len(features), WHOLE):
+            rows = features[start : start + WHOLE]
+            padded = np.concatenate([rows, np.repeat(rows[:1], bucket_rows(len(rows)) - len(rows), axis=0)])
+            parts.append(np.asarray(logits(model, jnp.asarray(padded)), np.float64)[: len(rows)])
+    return np.concatenate(parts)

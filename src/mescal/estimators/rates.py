@@ -1,0 +1,159 @@
+"""Rates of positive predictions and their algebra: what the constraints of a classifier are made of.
+
+    rate(of="negatives") <= 0.05                         the false-positive rate
+    rate(of="positives") >= 0.9                          the true-positive rate
+    rate(group="f") >= 0.8 * rate()                      the rate of a group against that of everybody
+    rate(of="positives", group="f") >= rate(of="positives") - 0.05
+
+A `Rates` is  constant + sum_k a_k P(predicted positive | subset k),  closed under +, - and scalar *; `<=` and `>=` with a
+number or another one make a `RateConstraint`. Both are values: they compare, print, copy and pickle, so that estimators
+that hold them can be cloned and searched over.
+"""
+
+import numbers
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from ..errors import InputError, InputTypeError
+
+SUBSETS = ("all", "positives", "negatives")
+
+
+@dataclass(frozen=True)
+class Subset:
+    """Rows that a rate is taken over: of which class, and of which sensitive group (None: any)."""
+
+    of: str = "all"
+    group: Any = None
+
+    def __str__(self) -> str:
+        given = [] if self.of == "all" else [f"of={self.of!r}"]
+        given += [] if self.group is None else [f"group={self.group!r}"]
+        return f"rate({', '.join(given)})"
+
+
+@dataclass(frozen=True)
+class Rates:
+    """A linear combination of rates; made by `rate`."""
+
+    terms: tuple[tuple[float, Subset], ...]
+    constant: float = 0.0
+
+    __array_ufunc__ = None  # numpy scalars on the left defer to the methods below
+
+    def value(self, of: Callable[[Subset], float]) -> float:
+        """Its value where `of` gives the rate of every subset."""
+        return self.constant + sum(factor * of(subset) for factor, subset in self.terms)
+
+    def __add__(self, other: Any) -> "Rates":
+        if isinstance(other, Rates):
+            return Rates(self.terms + other.terms, self.constant + other.constant)
+        return Rates(self.terms, self.constant + _number(other)) if _is_number(other) else NotImplemented
+
+    __radd__ = __add__
+
+    def __neg__(self) -> "Rates":
+        return self * -1.0
+
+    def __sub__(self, other: Any) -> "Rates":
+        return self + -other if isinstance(other, Rates) or _is_number(other) else NotImplemented
+
+    def __rsub__(self, other: Any) -> "Rates":
+        return -self + other
+
+    def __mul__(self, factor: Any) -> "Rates":
+        if not _is_number(factor):
+            return NotImplemented
+        number = _number(factor)
+        return Rates(tuple((number * a, subset) for a, subset in self.terms), number * self.constant)
+
+    __rmul__ = __mul__
+
+    def __le__(self, other: Any) -> "RateConstraint":
+        return _compare(self, other, "<=")
+
+    def __ge__(self, other: Any) -> "RateConstraint":
+        return _compare(self, other, ">=")
+
+    def __str__(self) -> str:
+        parts = [str(subset) if factor == 1 else f"{factor:g} * {subset}" for factor, subset in self.terms]
+        if self.constant or not parts:
+            parts.append(f"{self.constant:g}")
+        return " + ".join(parts)
+
+
+@dataclass(frozen=True)
+class RateConstraint:
+    """`left <= right` or `left >= right`; made by comparing rates."""
+
+    left: Rates
+    sign: Literal["<=", ">="]
+    right: Rates
+
+    @property
+    def body(self) -> Rates:
+        """What must be at most zero."""
+        return self.left - self.right if self.sign == "<=" else self.right - self.left
+
+    def __bool__(self) -> bool:
+        raise InputTypeError(
+            "the truth value of a constraint was asked for, as in a chained comparison 0.1 <= rate() <= 0.2",
+            "one comparison per constraint",
+            'split it: {"lower": rate() >= 0.1, "upper": rate() <= 0.2}',
+        )
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.sign} {self.right}"
+
+
+def rate(of: str = "all", group: Any = None) -> Rates:
+    """The rate of positive predictions.
+
+    **Arguments:**
+
+    - `of`: `"all"`, or the true class: `"positives"` (then it is the true-positive rate) or `"negatives"` (the
+      false-positive rate). Positive is `classes_[1]`, the class that sorts last.
+    - `group`: a sensitive group, one of the values passed to `fit` as `sensitive_features`; default: everybody.
+    """
+    if of not in SUBSETS:
+        raise InputError(f"rate(of={of!r})", f"one of {list(SUBSETS)}", "positives gives the true-positive rate")
+    return Rates(((1.0, Subset(of, group)),))
+
+
+def check_constraints(constraints: Any) -> dict[str, RateConstraint]:
+    """Constraints by name, or an error."""
+    if constraints is None:
+        return {}
+    if not isinstance(constraints, dict):
+        raise InputTypeError(
+            f"constraints is {type(constraints).__name__}",
+            "a dict from names to comparisons of rates, or None",
+            'write constraints={"false positives": rate(of="negatives") <= 0.05}',
+        )
+    for name, constraint in constraints.items():
+        if not isinstance(name, str) or not isinstance(constraint, RateConstraint):
+            raise InputTypeError(
+                f"constraint {name!r} is {type(constraint).__name__}",
+                "a name and a comparison of rates by <= or >=",
+                'write constraints={"false positives": rate(of="negatives") <= 0.05}',
+            )
+    return constraints
+
+
+def _compare(left: Rates, right: Any, sign: Literal["<=", ">="]) -> RateConstraint:
+    if _is_number(right):
+        right = Rates((), _number(right))
+    return RateConstraint(left, sign, right) if isinstance(right, Rates) else NotImplemented
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (numbers.Real, np.number)) and not isinstance(value, bool)
+
+
+def _number(value: Any) -> float:
+    if not np.isfinite(value):
+        raise InputError(f"{value} in a combination of rates", "finite numbers", "leave out a bound that does not bind")
+    return float(value)

@@ -1,0 +1,74 @@
+"""Rows in buckets: arrays padded to few sizes, so that a fit on new shapes compiles nothing.
+
+Padding rows repeat the first row with weight zero in every expectation; padding columns (of the linear model alone) are zero,
+and so are their weights at the minimiser. Neither moves a value or a derivative.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .model import Row
+
+SMALLEST_ROWS, SMALLEST_COLUMNS = 512, 16
+WHOLE = 8192  # rows up to which Newton-CG looks at all of them, and powers of two are worth their padding
+
+
+def bucket_rows(n: int) -> int:
+    """Rows after padding: powers of two from 512 to 8192, beyond that steps of a quarter to an eighth."""
+    if n <= WHOLE:
+        return max(SMALLEST_ROWS, 1 << (n - 1).bit_length())
+    step = 1 << ((n - 1).bit_length() - 3)
+    return -(-n // step) * step
+
+
+def bucket_columns(d: int) -> int:
+    """Columns after padding: 16, 32, then multiples of 32."""
+    return max(SMALLEST_COLUMNS, d if d <= SMALLEST_COLUMNS else -(-d // 32) * 32)
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Columns of zero mean and unit variance: (x - mean) / scale; a constant column keeps its scale."""
+
+    mean: np.ndarray
+    scale: np.ndarray
+
+    @classmethod
+    def of(cls, features: np.ndarray, weights: np.ndarray) -> "Scaling":
+        """Weighted, so that a weight of k is a row k times."""
+        share = weights / weights.sum()
+        mean = share @ features
+        deviation = np.sqrt(share @ (features - mean) ** 2)
+        # what rounding leaves of a constant column is no deviation
+        constant = deviation <= 1e-12 * np.abs(features).max(axis=0, initial=0.0)
+        return cls(mean, np.where(constant, 1.0, deviation))
+
+    @classmethod
+    def none(cls, width: int) -> "Scaling":
+        """Columns as they are."""
+        return cls(np.zeros(width), np.ones(width))
+
+    def __call__(self, features: np.ndarray) -> np.ndarray:
+        return (features - self.mean) / self.scale
+
+
+def pad(rows: Row, columns: int, dtype: str) -> Row:
+    """Rows and columns up to their buckets; weights sum over the bucket, so that means over it are weighted means."""
+    n, d = rows.features.shape
+    size = bucket_rows(n)
+    features = np.zeros((size, columns), dtype)
+    features[:n, :d] = rows.features
+    features[n:, :d] = rows.features[0]
+    return Row(
+        features,
+        _weights(rows.loss, size, dtype),
+        _weights(rows.rates, size, dtype),
+        np.broadcast_to(np.asarray(rows.sharpness, dtype), (size,)).copy(),
+    )
+
+
+def _weights(shares: np.ndarray, size: int, dtype: str) -> np.ndarray:
+    padded = np.zeros((size, shares.shape[1]), dtype)
+    padded[: len(shares)] = shares * size
+    return padded

@@ -1,0 +1,90 @@
+"""From labelled rows and constraints on rates to a `Problem`.
+
+    min over theta   sum_i w_i (y_i softplus(-z_i) + b (1 - y_i) softplus(z_i)) / W  +  ridge/2 |theta|^2
+    subject to       constant_j + sum_k a_jk sum_{i in S_jk} w_i sigma(z_i) / sum_{i in S_jk} w_i  <=  0
+
+Expectations are over the same rows, with a column of weights each, so that one pass over the data serves several.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import InputError
+from ..problem import E, Problem
+from . import model
+from .model import Row
+from .rates import RateConstraint, Subset
+
+CONSTRAINTS = "rates"  # of every problem: names are part of compiled programs
+PER_PASS = 2  # functions over the same rows of which one pass gives all derivatives; beyond, solvers do without
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Rows as they are fitted: features, y in {0, 1}, weights, and the sensitive group of each row where known."""
+
+    features: np.ndarray
+    y: np.ndarray
+    weights: np.ndarray
+    groups: np.ndarray | None = None
+
+    def members(self, subset: Subset) -> np.ndarray:
+        """bool (n,): the rows of a subset; an error where there are none or groups are not known."""
+        rows = np.ones(len(self.y), bool) if subset.of == "all" else self.y == (subset.of == "positives")
+        if subset.group is not None:
+            if self.groups is None:
+                raise InputError(
+                    f"a constraint on the group {subset.group!r}, and no groups",
+                    "the sensitive group of every row",
+                    "pass fit(X, y, sensitive_features=...); in pipelines and searches, by metadata routing:"
+                    " set_fit_request(sensitive_features=True)",
+                )
+            rows = rows & (self.groups == subset.group)
+        if not (self.weights[rows] > 0).any():
+            known = "" if self.groups is None else f"; the groups are {_some(np.unique(self.groups))}"
+            raise InputError(
+                f"{subset} is over no rows",
+                f"rows of positive weight in every subset{known}",
+                "check the name and the type of the group, or leave the constraint out",
+            )
+        return rows
+
+    def shares(self, subset: Subset) -> np.ndarray:
+        """The weight of every row in the rate of a subset; they sum to 1."""
+        weights = np.where(self.members(subset), self.weights, 0.0)
+        return weights / weights.sum()
+
+    def taken(self, rows: np.ndarray) -> "Labelled":
+        """Some of the rows."""
+        groups = None if self.groups is None else self.groups[rows]
+        return Labelled(self.features[rows], self.y[rows], self.weights[rows], groups)
+
+
+def make_rows(data: Labelled, constraints: dict[str, RateConstraint], negatives: float, sharpness: float) -> Row:
+    """The columns of weights; `negatives` is the factor b on the losses of negatives."""
+    share = data.weights / data.weights.sum()
+    losses = np.stack([np.where(data.y == 1, share, 0.0), np.where(data.y == 1, 0.0, negatives * share)], axis=1)
+    rates = np.zeros((len(share), len(constraints)))
+    for j, constraint in enumerate(constraints.values()):
+        for factor, subset in constraint.body.terms:
+            rates[:, j] += factor * data.shares(subset)
+    return Row(data.features, losses, rates, np.asarray(sharpness))
+
+
+def make_problem(rows: Row, constraints: dict[str, RateConstraint], ridge: float) -> Problem:
+    """The problem on padded rows: the loss and the first constraint in one pass over them, then two constraints each."""
+    first = rows._replace(rates=rows.rates[:, :1])
+    objective = E(model.loss, over=first) + ridge * E(model.ridge)
+    bounds = np.asarray([-constraint.body.constant for constraint in constraints.values()])
+    stated = {f"{CONSTRAINTS} 0": E(model.rates, over=first) <= bounds[:1]} if constraints else {}
+    for start in range(1, len(bounds), PER_PASS):
+        block = slice(start, start + PER_PASS)
+        further = rows._replace(loss=None, rates=np.ascontiguousarray(rows.rates[:, block]))
+        stated[f"{CONSTRAINTS} {start}"] = E(model.rates, over=further) <= bounds[block]
+    return Problem(objective, stated)
+
+
+def _some(values: np.ndarray) -> str:
+    shown = ", ".join(repr(value) for value in values[:8].tolist())
+    return f"{shown} and {len(values) - 8} more" if len(values) > 8 else shown

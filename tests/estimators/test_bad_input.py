@@ -1,0 +1,127 @@
+"""Bad input at the estimators: every error is a ValueError that says what was found, what was expected and what to do."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+from mescal.errors import InputError
+from mescal.estimators import ConstrainedClassifier, FairClassifier, NeymanPearsonClassifier, rate
+
+ALL = (NeymanPearsonClassifier(), FairClassifier(), ConstrainedClassifier())
+
+
+def refusal(call, kind=InputError) -> str:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        with pytest.raises(kind) as caught:
+            call()
+    text = str(caught.value)
+    if kind is InputError:
+        assert isinstance(caught.value, ValueError) and "Expected:" in text and "What to do:" in text
+    return text
+
+
+@pytest.mark.parametrize("estimator", ALL, ids=lambda e: type(e).__name__)
+class TestEveryEstimator:
+    def test_one_class_only(self, estimator, data):
+        assert "one class alone" in refusal(lambda: estimator.fit(data.X, np.ones(400)))
+        weights = (data.y == 1).astype(float)
+        assert "one class alone" in refusal(lambda: estimator.fit(data.X, data.y, sample_weight=weights))
+
+    def test_three_classes(self, estimator, data):
+        text = refusal(lambda: estimator.fit(data.X, np.arange(400) % 3))
+        assert "Only binary classification is supported" in text and "OneVsRestClassifier" in text
+
+    def test_nan_and_shapes(self, estimator, data):
+        X = data.X.copy()
+        X[3, 1] = np.nan
+        assert "NaN" in refusal(lambda: estimator.fit(X, data.y), ValueError)
+        assert "inconsistent" in refusal(lambda: estimator.fit(data.X[:9], data.y), ValueError)
+        assert "2D array" in refusal(lambda: estimator.fit(data.X[:, 0], data.y), ValueError)
+        assert "sample_weight" in refusal(lambda: estimator.fit(data.X, data.y, np.ones(3)), ValueError)
+        assert "non-negative" in refusal(lambda: estimator.fit(data.X, data.y, -np.ones(400)))
+
+    def test_text_in_the_features(self, estimator, data):
+        X = data.X.astype(object)
+        X[0, 0] = "spam"
+        assert "spam" in refusal(lambda: estimator.fit(X, data.y), ValueError)
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [("ridge", -1.0), ("tol", 0.0), ("sharpness", np.inf), ("threshold", 1.0), ("threshold", "best"), ("model", 3)],
+    )
+    def test_parameters(self, estimator, data, name, value):
+        changed = type(estimator)(**{name: value})
+        assert f"{name}=" in refusal(lambda: changed.fit(data.X, data.y))
+
+    def test_before_fit(self, estimator, data):
+        new = type(estimator)()
+        refusal(lambda: new.predict(data.X), NotFittedError)
+        refusal(lambda: new.constraint_report(data.X, data.y), NotFittedError)
+
+
+def test_after_fit_other_columns_and_classes_are_refused(data):
+    model = NeymanPearsonClassifier(0.1).fit(data.X, data.y)
+    assert "3 features" in refusal(lambda: model.predict(data.X[:, :3]), ValueError)
+    assert "not there in fit" in refusal(lambda: model.constraint_report(data.X, data.y + 1))
+
+
+@pytest.mark.parametrize("rate_asked", [0.0, 1.0, 5, "0.1", None, True, np.nan])
+def test_rates_that_are_none(data, rate_asked):
+    text = refusal(lambda: NeymanPearsonClassifier(rate_asked).fit(data.X, data.y))
+    assert "max_false_positive_rate=" in text
+
+
+def test_missing_groups(data):
+    X, y, groups = data
+    assert "sensitive_features=" in refusal(lambda: FairClassifier("b").fit(X, y))
+    bound = ConstrainedClassifier({"share": rate(group="b") >= 0.3})
+    assert "set_fit_request" in refusal(lambda: bound.fit(X, y))
+    for missing in (None, np.nan):
+        holed = groups.copy()
+        holed[5] = missing
+        text = refusal(lambda holed=holed: FairClassifier().fit(X, y, sensitive_features=holed))
+        assert "1 missing values, first in row 5" in text
+    with pytest.warns(UserWarning, match="nothing is constrained"):
+        FairClassifier().fit(X, y)
+
+
+def test_groups_of_wrong_shape_or_without_members(data):
+    X, y, groups = data
+    assert "shape (399,)" in refusal(lambda: FairClassifier().fit(X, y, sensitive_features=groups[1:]))
+    pair = np.stack([groups, groups], axis=1)
+    assert "combine several columns" in refusal(lambda: FairClassifier().fit(X, y, sensitive_features=pair))
+    text = refusal(lambda: FairClassifier("c").fit(X, y, sensitive_features=groups))
+    assert "over no rows" in text and "'a', 'b'" in text
+    weights = (groups == "a").astype(float)
+    assert "over no rows" in refusal(lambda: FairClassifier("b").fit(X, y, weights, sensitive_features=groups))
+    assert "two groups" in refusal(lambda: FairClassifier().fit(X, y, sensitive_features=np.full(400, "a")))
+    assert "min_rate_ratio" in refusal(lambda: FairClassifier("b", min_rate_ratio=-1).fit(X, y, None, groups))
+
+
+def test_groups_not_seen_in_fit(data):
+    X, y, groups = data
+    model = FairClassifier("b").fit(X, y, sensitive_features=groups)
+    text = refusal(lambda: model.constraint_report(X, y, sensitive_features=np.full(400, "z")))
+    assert "not there in fit: ['z']" in text and "['a', 'b']" in text
+    text = refusal(lambda: model.constraint_report(X[:5], y[:5], sensitive_features=np.full(5, "a")))
+    assert "rate(group='b') is over no rows" in text
+
+
+def test_infeasible_rates_say_the_best_that_was_found(data):
+    bound = {"gap": rate(of="positives") >= rate(of="negatives") + 0.95}
+    text = refusal(lambda: ConstrainedClassifier(bound).fit(data.X, data.y))
+    assert "no model that meets the constraints" in text and "'gap' at" in text and "loosen them" in text
+    reached = float(text.split("'gap' at ")[1].split()[0])
+    other = float(text.split("the right side is ")[1].split(")")[0])
+    assert 0.4 < reached - (other - 0.95) < 0.95  # better than nothing, less than asked
+    # what was found can be asked for, with a little room
+    eased = {"gap": rate(of="positives") >= rate(of="negatives") + (reached - other + 0.95 - 0.02)}
+    assert ConstrainedClassifier(eased).fit(data.X, data.y).certificate_.passes(1e-4)
+
+
+def test_a_fit_that_is_cut_short_warns(data):
+    with pytest.warns(ConvergenceWarning, match="not certified.*not met: 'false positives' at 0.1"):
+        NeymanPearsonClassifier(0.1, max_outer=1).fit(data.X, data.y)
