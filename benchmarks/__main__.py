@@ -39,6 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs; stored only with --out")
     parser.add_argument("--out", type=Path, help="folder for the results; default: benchmarks/results")
     parser.add_argument("--threads", type=int, default=1, help="of numpy and of mescal alike; default: 1")
+    parser.add_argument("--seconds", type=float, help="start no new run of a store after that; call again to go on")
     options = parser.parse_args(arguments)
     if options.list:
         width = max(map(len, names()))
@@ -52,6 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error("--threads must be at least 1")
     threads = hold_to(options.threads)
     record = importlib.import_module("benchmarks._record")
+    importlib.import_module("benchmarks._measure").seconds_left = options.seconds
     out = options.out or (None if options.quick else FOLDER / "results")
     met = True
     for name in options.names or names():

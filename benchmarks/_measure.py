@@ -15,6 +15,9 @@ from typing import Any
 import numpy as np
 
 
+seconds_left: float | None = None  # after which benchmarks that keep a store of runs start no new one; None: they end
+
+
 def clock() -> float:
     """Seconds, by the clock that the number of threads calls for."""
     return time.process_time() if os.environ.get("OMP_NUM_THREADS") == "1" else time.perf_counter()

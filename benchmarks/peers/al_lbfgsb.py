@@ -1,4 +1,4 @@
-"""What people use today, on the same problems: the augmented Lagrangian with scipy's L-BFGS-B on full gradients.
+"""What people use today: the augmented Lagrangian with scipy's L-BFGS-B on full gradients.
 
 Fair best effort: float64, slacks eliminated in closed form, multipliers and penalties as in MESCAL's practical schedule,
 warm starts, and its own stopping test on values it has already computed, so that nothing is over-solved.
@@ -16,6 +16,11 @@ from mescal.oracle import Lagrangian, surrogate
 from mescal.problem import equality_form
 from mescal.solvers.epoch import exact_reset
 
+from .._measure import clock
+from ..harness.task import Answer, Kind, Task
+from ._deterministic import DRAWS
+from .functions import Functions, domain_is_bounds
+
 VERIFY, READY = 0.9, 0.95  # of the tolerance: stationarity and violation that end a solve, as in MESCAL
 MEMORY = 10  # pairs, scipy's default
 OUTER, INNER = 200, 3000
@@ -32,6 +37,7 @@ class Solved:
     population: int
     outer: int
     finished: bool
+    status: str = ""
 
     @property
     def work(self) -> int:
@@ -59,13 +65,18 @@ class LbfgsB:
         population = self.form.program.population
         assert population is not None
         self.population = population
+        self.low, self.high = Functions(problem, x0).bounds()
 
-    def solve(self, tol: float) -> Solved:
+    def solve(self, tol: float, max_passes: float = np.inf) -> Solved:
         """To stationarity and feasibility of `tol`; the second order is nobody's business here."""
         with jax.enable_x64(True):
-            return self._solve(tol)
+            return self._solve(tol, max_passes)
 
-    def _solve(self, tol: float) -> Solved:
+    def _stationarity(self, x: np.ndarray, gradient: np.ndarray) -> float:
+        """The length of the step that a unit gradient step makes within the bounds."""
+        return float(np.linalg.norm(x - np.clip(x - gradient, self.low, self.high)))
+
+    def _solve(self, tol: float, max_passes: float) -> Solved:
         x, lam = self.x0, np.zeros(self.form.constraints)
         passes, last = 0, None
         for k in range(OUTER):
@@ -75,23 +86,67 @@ class LbfgsB:
 
             def full(x, oracle=oracle, seen=seen):
                 nonlocal passes
+                if passes >= max_passes and seen:
+                    raise StopIteration
                 passes += 1
                 value, gradient, constraint, slack = (np.asarray(part) for part in _evaluate(oracle, x))
                 seen.update(x=np.array(x), gradient=gradient, constraint=constraint, slack=slack)
                 return float(value), gradient
 
             def small(xk, seen=seen):
-                if np.array_equal(xk, seen["x"]) and np.linalg.norm(seen["gradient"]) <= VERIFY * tol:
+                if np.array_equal(xk, seen["x"]) and self._stationarity(seen["x"], seen["gradient"]) <= VERIFY * tol:
                     raise StopIteration
 
             options = {"maxiter": INNER, "maxcor": MEMORY, "ftol": 0.0, "gtol": VERIFY * tol / np.sqrt(x.size)}
-            x = scipy.optimize.minimize(full, x, jac=True, method="L-BFGS-B", callback=small, options=options).x
-            if not np.array_equal(x, seen["x"]):
-                full(x)
+            bounds = scipy.optimize.Bounds(self.low, self.high)
+            try:
+                x = scipy.optimize.minimize(
+                    full, x, jac=True, method="L-BFGS-B", bounds=bounds, callback=small, options=options
+                ).x
+                if not np.array_equal(x, seen["x"]):
+                    full(x)
+            except StopIteration:
+                return Solved(seen["x"], lam, seen["slack"], passes, self.population, k + 1, False, "evaluation limit")
             violation = np.linalg.norm(seen["constraint"])
             lam = lam + penalty * seen["constraint"]
             last = (x, lam, seen["slack"])
-            if violation <= READY * tol and np.linalg.norm(seen["gradient"]) <= tol:
-                return Solved(*last, passes, self.population, k + 1, True)
+            if violation <= READY * tol and self._stationarity(x, seen["gradient"]) <= tol:
+                return Solved(*last, passes, self.population, k + 1, True, "stationary and feasible")
         assert last is not None
-        return Solved(*last, passes, self.population, OUTER, False)
+        return Solved(*last, passes, self.population, OUTER, False, "outer limit")
+
+
+@dataclass(frozen=True)
+class AugmentedLbfgsB:
+    """The peer as a method; on streams it solves the average of `DRAWS` samples."""
+
+    name: str = "AL + L-BFGS-B"
+    kind: Kind = "peer"
+
+    def declines(self, task: Task) -> str | None:
+        """Domains other than bounds."""
+        return domain_is_bounds(task.problem)
+
+    def solve(self, task: Task) -> Answer:
+        """Compiled before the clock starts."""
+        key = ("al-lbfgsb", DRAWS, task.seed if task.stream else None)
+        problem, size = task.fixed(DRAWS)
+        start = clock()
+        if key not in task.memo:
+            task.memo[key] = LbfgsB(problem, task.x0)
+            task.memo[key].solve(1e-1, max_passes=2)
+        peer, compiled = task.memo[key], clock() - start
+        start = clock()
+        solved = peer.solve(task.tol, task.budget.work / size)
+        seconds = clock() - start
+        multipliers = {}
+        layout = peer.form.program.layout
+        for name, rows in zip(layout.names, layout.slices, strict=True):
+            multipliers[name] = solved.multipliers[rows]
+        return Answer(
+            solved.x, solved.finished, solved.status, solved.passes * size, seconds, compiled, multipliers,
+            {"iterations": solved.outer},
+        )
+
+
+METHODS = (AugmentedLbfgsB(),)

@@ -1,0 +1,43 @@
+"""humancompatible-train: its augmented-Lagrangian dual optimiser (`ALM`, penalty 1) beside Adam, as its README shows.
+
+Equalities and inequalities are two constraint groups; its safeguard on the multipliers is the default.
+"""
+
+import numpy as np
+import torch
+from humancompatible.train.dual_optim import ALM
+
+from ._torch import DUAL_FACTOR, PENALTY, Sampled, Trained
+
+
+def _trainer(sampled: Sampled, primal: torch.optim.Optimizer, rate: float):
+    order = torch.cat([torch.nonzero(~sampled.inequality).ravel(), torch.nonzero(sampled.inequality).ravel()])
+    equalities = int((~sampled.inequality).sum())
+    inequalities = order.numel() - equalities
+    dual = None
+    for count, inequality in ((equalities, False), (inequalities, True)):
+        if not count:
+            continue
+        settings = {"m": count, "lr": DUAL_FACTOR * rate, "is_ineq": inequality}
+        if dual is None:
+            dual = ALM(penalty=PENALTY, **settings)
+        else:
+            dual.add_constraint_group(**settings)
+
+    def step():
+        loss, values = sampled.draw()
+        lagrangian = loss if dual is None else dual.forward_update(loss, values[order])
+        lagrangian.backward()
+        primal.step()
+        primal.zero_grad()
+
+    def multipliers() -> np.ndarray:
+        values = np.zeros(sampled.m)
+        if dual is not None:
+            values[order.numpy()] = np.concatenate([group["params"][0].detach().numpy() for group in dual.param_groups])
+        return values
+
+    return step, multipliers
+
+
+METHODS = (Trained("humancompatible-train", _trainer),)
