@@ -4,6 +4,7 @@ minimise E[F(x, xi)]  subject to  E[C(x, zeta)] = 0 or <= 0,  x in a closed conv
 """
 
 from . import (
+    baselines as baselines,
     datasets as datasets,
     problems as problems,
     sets as sets,

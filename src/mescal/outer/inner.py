@@ -70,7 +70,7 @@ def one_solve(run: "Run", oracle: Lagrangian, goal: Goal, key: jax.Array) -> Sol
     """One solve of one goal; its work and its memory become the run's."""
     plan = run.solver.plan(goal, run.dtype)
     state = begin(run.solver, oracle, run.z, plan, run.memory, key)
-    state, stop = _chunks(run, oracle, state, plan)
+    state, stop = chunks(run, oracle, state, plan)
     outcome, spent = run.solver.outcome(oracle, run.z, state, plan, goal)
     run.work += state.progress.work.tally() + spent
     run.searches += state.progress.searches.tally()
@@ -78,7 +78,7 @@ def one_solve(run: "Run", oracle: Lagrangian, goal: Goal, key: jax.Array) -> Sol
     return Solved(outcome, state.progress, int(state.progress.status), stop)
 
 
-def _chunks(run: "Run", oracle: Lagrangian, state: Any, plan: Any) -> tuple[Any, Status | None]:
+def chunks(run: "Run", oracle: Lagrangian, state: Any, plan: Any) -> tuple[Any, Status | None]:
     """Chunks until the solve ends, with the budget that stopped it; an interruption keeps all that was done."""
     chunk, begun = jnp.int32(run.solver.chunk), state
     while True:

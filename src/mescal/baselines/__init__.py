@@ -1,0 +1,11 @@
+"""The peers of the paper's Table 1 on the same problems, oracle, counters, history and judge: one algorithm per file.
+
+A baseline is an object of settings: `baselines.get("conex").minimize(problem, x0)` returns what `mescal.minimize` returns.
+"""
+
+from .base import Baseline as Baseline, OutOfClass as OutOfClass
+from .conex import ConEx as ConEx
+from .penalty_storm import PenaltyStorm as PenaltyStorm
+from .registry import get as get, names as names
+from .stoch_ialm import StochIALM as StochIALM
+from .stoch_sqp import StochSQP as StochSQP

@@ -1,0 +1,104 @@
+"""What a baseline is: settings, a compiled `init / step`, and what it makes of a measurement between two legs.
+
+A run is a sequence of legs. A leg is a number of compiled steps, driven by the same loop as the sub-solvers; between two
+legs the point is measured on the method's own samples (`measure.measure`), which is all that its stopping test sees. What
+a method keeps from leg to leg is its `memory`.
+"""
+
+import abc
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from ..errors import InputError, InputTypeError
+from ..oracle import Lagrangian
+from ..outer import Result
+from ..outer.settings import check_settings
+from ..problem import Problem
+from .measure import Reading, Seen
+from .run import Run
+
+UNUSED = {"max_inner": 1, "growth": 2.0, "bounded_dual": True, "scale": False, "record": None, "confidence": 0.95}
+
+
+class OutOfClass(InputError):
+    """A problem outside of the class for which a method is made."""
+
+
+class Baseline(eqx.Module):
+    """Settings of a baseline. Final classes only: one algorithm per file, no overriding."""
+
+    name: ClassVar[str]
+    chunk: ClassVar[int] = 256  # steps between two looks at the clock and the budgets
+
+    max_outer: eqx.AbstractVar[int]  # legs at most
+
+    def declines(self, problem: Problem) -> str | None:
+        """Why the method is not made for a problem; None where it is."""
+        return None
+
+    @abc.abstractmethod
+    def memory(self, run: Run) -> Any:
+        """What is carried from leg to leg, at the start, as array leaves; sets `run.penalty` and `run.dual` too."""
+
+    @abc.abstractmethod
+    def plan(self, run: Run) -> Any:
+        """The parameters of the next leg as array leaves: nothing in them may change what is compiled."""
+
+    @abc.abstractmethod
+    def init(self, oracle: Lagrangian, z: jax.Array, plan: Any, memory: Any, key: jax.Array) -> Any:
+        """The state at the start of a leg: it has a `progress` and a `memory`. Compiled."""
+
+    @abc.abstractmethod
+    def step(self, oracle: Lagrangian, state: Any, plan: Any) -> Any:
+        """The next state; `state.progress.status` says when the leg is over. Compiled."""
+
+    @abc.abstractmethod
+    def read(self, run: Run, oracle: Lagrangian, state: Any, z: jax.Array, seen: Seen) -> Reading:
+        """Where a leg ended, as the method understands a measurement there."""
+
+    @abc.abstractmethod
+    def learn(self, run: Run, reading: Reading) -> None:
+        """What follows for the next leg: `run.memory`, `run.dual`, `run.penalty`."""
+
+    def point(self, state: Any) -> jax.Array:
+        """What the method hands back after a leg."""
+        return state.progress.z
+
+    def minimize(
+        self,
+        problem: Problem,
+        x0: Any,
+        *,
+        tol: Any = 0.01,
+        cone: str = "paper",
+        seed: int = 0,
+        max_work: float | None = None,
+        max_seconds: float | None = None,
+        progress: Any = None,
+        callback: Any = None,
+    ) -> Result:
+        """Minimise a problem of the method's class; arguments and result are those of `mescal.minimize`.
+
+        `result.converged` is true only where the judge's certificate meets the tolerance, curvature included, although
+        the method itself looks at first derivatives alone. A problem outside of its class raises `OutOfClass`.
+        """
+        if not isinstance(problem, Problem):
+            raise InputTypeError(f"{self.name} got {type(problem).__name__}", "a mescal.Problem", "build one first")
+        if (reason := self.declines(problem)) is not None:
+            raise OutOfClass(reason, f"a problem of the class of {self.name}", "use mescal.minimize, which takes any")
+        settings = check_settings(
+            tol=tol,
+            cone=cone,
+            seed=seed,
+            max_outer=self.max_outer,
+            max_work=max_work,
+            max_seconds=max_seconds,
+            penalty=float(np.float64(1.1)),
+            callback=callback,
+            progress=progress,
+            **UNUSED,
+        )
+        return Run(problem, x0, self, settings).go()

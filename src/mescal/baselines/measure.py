@@ -1,0 +1,88 @@
+"""A measurement at a point, and how stationary the point is at which multipliers.
+
+f, c, grad f and J come from a full pass over finite populations, or from one large batch of a stream. Between legs every
+baseline pays for one; its stopping test sees nothing else.
+"""
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ..oracle import Lagrangian, Work
+from ..oracle.exact import linearise
+from ..solvers.epoch import best_shift
+from ..solvers.move import SURE, best_slack
+
+
+class Seen(NamedTuple):
+    """f and c (slacks included) at a point with gradient, Jacobian, and the variance of c, which is 0 where it is exact."""
+
+    objective: jax.Array
+    gradient: jax.Array
+    constraint: jax.Array
+    constraint_variance: jax.Array
+    jacobian: jax.Array
+
+
+class Reading(NamedTuple):
+    """Where a leg ended: the point, c there, multipliers, and |P_T(-(grad f + J'lam))| at these."""
+
+    z: jax.Array
+    seen: Seen
+    multipliers: jax.Array
+    stationarity: jax.Array
+    step: float  # what multiplied a gradient last
+    batch: int  # thetas of a step
+
+
+@eqx.filter_jit
+def measure(oracle: Lagrangian, z: jax.Array, key: jax.Array, n: jax.Array) -> tuple[Seen, Work]:
+    """A full pass where there are populations alone, else n thetas; counts as many gradients."""
+    if oracle.population is not None:
+        at = linearise(oracle.form, oracle.data, z)
+        work = oracle._work(oracle.population, "gradient", values=1, gradients=1, exact=True)
+        return Seen(at.objective, at.gradient, at.constraint, jnp.zeros_like(at.constraint), at.jacobian), work
+    at, work = plain(oracle).estimate(z, key, n)
+    return Seen(at.objective, at.gradient, at.constraint, at.constraint_variance, at.jacobian), work
+
+
+def plain(oracle: Lagrangian) -> Lagrangian:
+    """The same problem without multipliers and penalty: L = f."""
+    return replace(
+        oracle, multipliers=jnp.zeros_like(oracle.multipliers), penalty=jnp.zeros_like(oracle.penalty)
+    )
+
+
+@eqx.filter_jit
+def stationarity(
+    oracle: Lagrangian, z: jax.Array, seen: Seen, multipliers: jax.Array, reach: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """|P_T(-(grad f + J'lam))| and lam, which may move within `reach`, its error, to make the point as stationary as it is."""
+    seen = seen._replace(gradient=seen.gradient + multipliers @ seen.jacobian)
+    shift = best_shift(oracle, z, seen, reach)
+    return jnp.linalg.norm(oracle.project_tangent(z, -(seen.gradient + shift @ seen.jacobian))), multipliers + shift
+
+
+@eqx.filter_jit
+def augmented(oracle: Lagrangian, z: jax.Array, seen: Seen) -> tuple[Any, ...]:
+    """Point, measurement, multipliers lam + al c and stationarity of a method that minimises L.
+
+    Where c is exact, slacks are moved to their best for this x, which costs nothing.
+    """
+    if oracle.population is not None:
+        relaxed = best_slack(oracle, z, seen.constraint)
+        seen = seen._replace(constraint=seen.constraint + seen.jacobian @ (relaxed - z))
+        z = relaxed
+    multipliers = oracle.multipliers + oracle.penalty * seen.constraint
+    reach = SURE * oracle.penalty * jnp.sqrt(seen.constraint_variance)
+    norm, multipliers = stationarity(oracle, z, seen, multipliers, reach)
+    return z, seen, multipliers, norm
+
+
+@eqx.filter_jit
+def least_squares(oracle: Lagrangian, z: jax.Array, seen: Seen) -> jax.Array:
+    """argmin over lam of |P(grad f + J'lam)| on the face of z."""
+    return best_shift(oracle, z, seen, jnp.full_like(seen.constraint, jnp.inf))

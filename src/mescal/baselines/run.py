@@ -1,0 +1,296 @@
+"""One run of a baseline on the host: legs of compiled steps, a measurement after each, and the judge at candidates.
+
+Nothing is scaled, and no iterate is taken back: what the methods do not say is not done for them. Shared with `minimize`
+are the clock, the budgets, the rows of the history, the judge and what a refusal by it costs.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..certificate import Certificate
+from ..oracle import Lagrangian, Tally, surrogate
+from ..outer.clock import Clock
+from ..outer.goals import LARGEST_FIRST, LARGEST_RESET, RESET_ACCURACY, SAMPLED, SMALLEST_RESET, gradient_tolerance, ready
+from ..outer.history import History, Row
+from ..outer.inner import Solved, chunks
+from ..outer.record import make_row
+from ..outer.result import Result, Seconds, WorkDone
+from ..outer.scaling import Scales
+from ..outer.settings import Settings
+from ..outer.start import checked_start
+from ..outer.status import Status
+from ..outer.verdict import is_infeasible, judge, last_judgement, learn_from_refusal
+from ..problem import EqualityForm, Problem
+from ..solvers.base import BROKEN, EXHAUSTED, STATIONARY, VERIFIED, Outcome
+from ..solvers.drive import begin
+from ..solvers.epoch import regularity
+from ..solvers.move import natural_radius
+from ..theory.survey import Survey, survey
+from .bounds import Bounds, look_around
+from .measure import Reading, Seen, measure
+
+if TYPE_CHECKING:
+    from .base import Baseline
+
+FIRST_LEG, LONGEST_LEG, LEG_GROWTH = 64, 8192, 1.25  # steps: rows and measurements are spaced geometrically
+MOVED = 0.25  # of the trust radius: a move that makes bounds old
+HALF = 0.5  # of the last residual: what a measurement far from the tolerance must tell apart
+DECREASE = 0.5  # of the best residual so far: less than this is no progress
+
+
+class Run:
+    """The state of one run between legs."""
+
+    def __init__(self, problem: Problem, x0: Any, baseline: "Baseline", settings: Settings):
+        self.clock = Clock()
+        self.problem, self.settings, self.solver = problem, settings, baseline
+        self.program, vector = problem.bind(x0, "x0")
+        self.dtype = jax.dtypes.canonicalize_dtype(vector.dtype)
+        self.data = problem.device_data(self.dtype)
+        self.key = jax.random.key(settings.seed, impl="threefry2x32")
+        self.work, self.searches, self.judged = Tally(), Tally(), Tally()
+        self.history = History()
+        self.outer, self.refusals, self.patience = 0, 0, 0
+        self.tighter, self.curvature_factor = 1.0, 1
+        self.certificate: Certificate | None = None
+        self.certify_seconds = 0.0
+        layout = self.program.layout
+        self.scales = Scales(1.0, np.ones(layout.size))
+        self.multipliers = np.zeros(layout.size)  # of the present point, as the method understands it
+        self.dual = np.zeros(layout.size)  # of the function that the method minimises
+        self.penalty = settings.penalty
+        self.residual = self.best = np.inf
+        self.bounds: Bounds | None = None
+        x = jnp.asarray(checked_start(problem, self.program, vector), self.dtype)
+        self.z = self.form.join(x, jnp.zeros(layout.slack_size, self.dtype))
+        self.large_batch = self.program.population or SMALLEST_RESET
+        self.seen: Seen
+        self.memory: Any = None
+
+    # ---- what a baseline may ask
+
+    @property
+    def form(self) -> EqualityForm:
+        """The equality form, unscaled."""
+        layout = self.program.layout
+        return EqualityForm(
+            self.program, self.problem.domain, np.float64(1.0), self.scales.constraints, np.ones(layout.slack_size)
+        )
+
+    def oracle(self) -> Lagrangian:
+        """The augmented Lagrangian at the method's present multipliers and penalty."""
+        return Lagrangian(
+            self.form, self.data, self.array(self.dual), self.array(self.penalty), surrogate("ustat")
+        )
+
+    def array(self, values: Any) -> jax.Array:
+        """Numbers as an array of the run's type."""
+        return jnp.asarray(np.asarray(values, np.dtype(self.dtype)))
+
+    @property
+    def target(self) -> float:
+        """The stationarity that is asked for; less than the tolerance where it is only estimated."""
+        return gradient_tolerance(self) * self.tighter * (SAMPLED if self.program.population is None else 1.0)
+
+    @property
+    def violation(self) -> float:
+        """The violation that a candidate may have."""
+        return ready(self) * self.tighter
+
+    @property
+    def leg(self) -> int:
+        """Steps of the next leg of a method that has no lengths of its own."""
+        return int(min(FIRST_LEG * LEG_GROWTH**self.outer, LONGEST_LEG))
+
+    @property
+    def improved(self) -> bool:
+        """Whether the last leg brought the residual down to a share of the best before."""
+        return self.residual <= DECREASE * self.best
+
+    def least(self, batch: int) -> int:
+        """Steps before a leg may end by itself: the measurement that follows should not cost much more than they."""
+        return int(np.clip(self.large_batch // (8 * batch), 16, self.leg))
+
+    # ---- measurements
+
+    def _look_around(self, oracle: Lagrangian):
+        """Bounds at the present point, unless those at hand are from near it."""
+        x, _ = self.form.split(self.z)
+        if self.bounds is not None:
+            if float(jnp.linalg.norm(x - self.looked_from)) <= MOVED * float(natural_radius(x)):
+                return
+        bounds, spent = look_around(oracle, self.z, jax.random.fold_in(self.key, (1 << 29) + self.outer))
+        self.work += spent.tally()
+        self.bounds, self.looked_from = bounds.after(self.bounds), x
+
+    def _survey(self, oracle: Lagrangian, z: jax.Array) -> Survey:
+        seen = survey(oracle, z, jax.random.fold_in(self.key, (1 << 30) + self.outer))
+        self.work += seen.work.tally()
+        return seen
+
+    def _measure(self, oracle: Lagrangian, z: jax.Array, n: int, again: int = 0) -> Seen:
+        key = jax.random.fold_in(jax.random.fold_in(self.key, (1 << 28) + self.outer), again)
+        seen, spent = measure(oracle, z, key, jnp.int32(n))
+        self.work += spent.tally()
+        self.large_batch = n
+        return seen
+
+    def _batches(self, oracle: Lagrangian, z: jax.Array) -> tuple[int, int]:
+        """Thetas of a measurement: what the last residual asks for, and what a candidate asks for."""
+        population = self.program.population
+        if population is not None:
+            return population, population
+        noise = self._survey(oracle, z)
+        gradient, violation = self.target / SAMPLED, self.violation / SAMPLED
+
+        def wanted(scale: float) -> float:
+            return max(
+                float(noise.stationarity_noise) / (RESET_ACCURACY * gradient * scale) ** 2,
+                float(noise.constraint_noise) / (RESET_ACCURACY * violation * scale) ** 2,
+            )
+
+        largest = LARGEST_FIRST if self.outer == 0 else LARGEST_RESET
+        far = max(1.0, HALF * self.residual / min(gradient, violation)) if np.isfinite(self.residual) else 1.0
+        sizes = [wanted(scale) if np.isfinite(wanted(scale)) else 0.0 for scale in (far, 1.0)]
+        first, full = (int(np.clip(size, SMALLEST_RESET, largest)) for size in sizes)
+        return first, full
+
+    def _read(self, oracle: Lagrangian, state: Any, z: jax.Array) -> Reading | None:
+        """The measurement after a leg as the method reads it; None where it is not finite."""
+        first, full = self._batches(oracle, z)
+        for again, n in enumerate((first, full)):
+            seen = self._measure(oracle, z, n, again)
+            if not all(bool(jnp.all(jnp.isfinite(part))) for part in seen):
+                return None
+            reading = self.solver.read(self, oracle, state, z, seen)
+            if n == full or not self._is_candidate(reading):
+                break
+        return reading
+
+    def _is_candidate(self, reading: Reading) -> bool:
+        size = float(jnp.linalg.norm(reading.seen.constraint))
+        return float(reading.stationarity) <= self.target and size <= self.violation
+
+    # ---- the loop
+
+    def go(self) -> Result:
+        """Legs until a certificate, a cap, a budget, or an interruption."""
+        status = None
+        try:
+            status = self._start()
+            for k in range(self.settings.max_outer):
+                self.outer = k
+                status = status or self._leg()
+                if status is not None:
+                    break
+            else:
+                status = Status.OUTER_LIMIT
+        except KeyboardInterrupt:
+            status = Status.INTERRUPTED
+        return self._result(status)
+
+    def _start(self) -> Status | None:
+        """Slacks that meet the inequalities where they can, a first measurement, bounds, the method's memory."""
+        oracle, layout = self.oracle(), self.program.layout
+        self.seen = self._measure(oracle, self.z, self.large_batch)
+        if not all(bool(jnp.all(jnp.isfinite(part))) for part in self.seen):
+            return Status.NOT_FINITE
+        if layout.slack_size:
+            x, slack = self.form.split(self.z)
+            rows = self.seen.constraint[jnp.asarray(layout.inequality)]
+            moved = self.form.join(x, jnp.maximum(slack - rows, 0))
+            self.seen = self.seen._replace(constraint=self.seen.constraint + self.seen.jacobian @ (moved - self.z))
+            self.z = moved
+        self._look_around(oracle)
+        self.memory = self.solver.memory(self)
+        return None
+
+    def _leg(self) -> Status | None:
+        baseline = self.solver
+        oracle = self.oracle()
+        if self.outer:
+            self._look_around(oracle)
+        before = self._value(oracle, self.seen)
+        plan = baseline.plan(self)
+        state = begin(baseline, oracle, self.z, plan, self.memory, jax.random.fold_in(self.key, self.outer))
+        state, stop = chunks(self, oracle, state, plan)
+        self.work += state.progress.work.tally()
+        if int(state.progress.status) == BROKEN:
+            return Status.NOT_FINITE
+        reading = self._read(oracle, state, baseline.point(state))
+        if reading is None:
+            return Status.NOT_FINITE
+        self.memory = state.memory
+        self.z, self.seen = reading.z, reading.seen
+        self.multipliers = np.asarray(reading.multipliers, np.float64)
+        constraint = np.asarray(reading.seen.constraint, np.float64)
+        regular = regularity(oracle, reading.z, reading.seen)
+        self.best = min(self.best, self.residual)
+        self.residual = max(float(reading.stationarity), float(np.linalg.norm(constraint)))
+        candidate = self._is_candidate(reading)
+        outcome = Outcome(
+            z=reading.z,
+            value=self._value(oracle, reading.seen),
+            first_value=before,
+            objective=float(reading.seen.objective),
+            constraint=reading.seen.constraint,
+            multipliers=reading.multipliers,
+            stationarity=reading.stationarity,
+            regularity=regular,
+            step=reading.step,
+            batch=reading.batch,
+            large_batch=self.large_batch,
+        )
+        stationary = float(reading.stationarity) <= self.target
+        ended = VERIFIED if candidate else STATIONARY if stationary else EXHAUSTED
+        solved = Solved(outcome, state.progress, ended, stop)
+        row = make_row(self, solved, constraint, self.penalty)
+        if stop is not None:
+            return stop
+        if candidate and self.outer >= self.patience:
+            if judge(self, self.multipliers, self.penalty).passes(self.settings.tolerance):
+                return Status.CERTIFIED
+            learn_from_refusal(self)
+            self.refusals += 1
+            self.patience = self.outer + 2**self.refusals  # it would refuse again where little has changed
+        elif not candidate and is_infeasible(self, self.multipliers, self.penalty, float(regular)):
+            return Status.INFEASIBLE
+        baseline.learn(self, reading)
+        return self._over_budget(row)
+
+    def _value(self, oracle: Lagrangian, seen: Seen) -> jax.Array:
+        """L from a measurement."""
+        return oracle._combine(seen.objective, seen.constraint)
+
+    def _over_budget(self, row: Row) -> Status | None:
+        """Whether time, work or the user ends the run here."""
+        if self.clock.seconds > self.settings.max_seconds:
+            return Status.TIME_LIMIT
+        if self.work.total > self.settings.max_work:
+            return Status.WORK_LIMIT
+        return Status.STOPPED if self.settings.callback is not None and self.settings.callback(row) else None
+
+    def _result(self, status: Status) -> Result:
+        """Everything, with a certificate of the last good point whatever happened."""
+        certificate = last_judgement(self, self.penalty, status is not Status.NOT_FINITE)
+        if status is not Status.NOT_FINITE and certificate.passes(self.settings.tolerance):
+            status = Status.CERTIFIED
+        return Result(
+            x=self.program.parameters.restore(self.form.split(self.z)[0]),
+            slack=certificate.slack,
+            multipliers=certificate.multipliers,
+            status=status,
+            certificate=certificate,
+            objective=certificate.objective.value,
+            history=self.history,
+            work=WorkDone(self.work, self.judged + certificate.work, self.searches),
+            seconds=Seconds(self.clock.seconds, self.clock.compiling, self.certify_seconds),
+            tolerance=self.settings.tolerance,
+            solver=self.solver.name,
+            seed=self.settings.seed,
+            penalty=self.penalty,
+            outer_iterations=self.outer + 1,
+        )

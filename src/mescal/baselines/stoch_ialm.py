@@ -1,0 +1,147 @@
+"""Stochastic inexact augmented Lagrangian method with PStorm (Li, Chen, Liu, Lu, Xu 2024).
+
+    al_k = al_0 sigma^k;   z_{k+1} ~ argmin L(.; y_k, al_k), stationary to eps, by PStorm;
+    y_{k+1} = y_k + min(1, gamma_k / |c|) c,   gamma_k summable: feasibility comes from the penalty, y stays bounded
+
+PStorm:  z+ = P(z - eta_t d),   d+ = g_S(z+) + (1 - beta_t) (d - g_S(z)),   eta_t = e_t / L,   e_t = e_0 (4/(t+4))^(1/3)
+         beta_t = (1 + 24 e_t^2 - eta_{t+1}/eta_t) / (1 + 4 e_t^2), which makes the error of d telescope
+
+Deviations: 1. L is estimated, by bounds at the start and by the secants of the paired gradients; a trust radius holds steps
+that an estimate from a flat region would make too long. 2. PStorm stops when its running estimate is small and a measurement
+(the paper's final batch of order eps^-2) confirms it, at the iterate that was measured and not at a random one; a refuted
+estimate is replaced by the measured gradient. 3. Slacks of inequalities have their own, exact step (`solvers.move`).
+4. The penalty grows only while the violation is above the tolerance.
+"""
+
+from dataclasses import replace
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..outer.dual import dual_step, summable_bound
+from ..solvers.base import EXHAUSTED, STATIONARY, Progress, fresh_progress
+from ..solvers.epoch import TRIGGER
+from ..solvers.move import gradient_step
+from ..solvers.secant import secant
+from .base import Baseline
+from .bounds import FORGET
+from .measure import Reading, Seen, augmented
+from .storm import moved_on, paired_gradients, recursion, running
+
+LEGS = 12  # of one subproblem at most
+
+
+class Memory(eqx.Module):
+    """The last measurement, the smoothness, the steps and legs of this subproblem, its number, and |c| at the start."""
+
+    seen: Seen
+    smoothness: jax.Array
+    steps: jax.Array
+    legs: jax.Array
+    subproblem: jax.Array
+    first_violation: jax.Array
+
+
+class Plan(eqx.Module):
+    """The tolerance, and the least and the most steps of a leg."""
+
+    gradient: jax.Array
+    least: jax.Array
+    most: jax.Array
+
+
+class State(eqx.Module):
+    """The running estimate d of the gradient of L."""
+
+    progress: Progress
+    memory: Memory
+    estimate: jax.Array
+
+
+class StochIALM(Baseline):
+    """Settings of the stochastic inexact augmented Lagrangian method.
+
+    **Arguments:**
+
+    - `batch`: thetas of a step of PStorm, both gradients on the same ones.
+    - `first_step`: e_0, the first step in units of 1/L; the proof takes 1/8.
+    - `growth`: sigma, of the penalty.
+    - `max_outer`: legs of steps at most.
+    """
+
+    name: ClassVar[str] = "stoch-ialm"
+
+    batch: int = eqx.field(static=True, default=64)
+    first_step: float = eqx.field(static=True, default=0.125)
+    growth: float = eqx.field(static=True, default=5.0)
+    max_outer: int = eqx.field(static=True, default=100)
+
+    def memory(self, run):
+        """al_0 = max(1, L/|J|^2), at which objective and penalty are equally curved."""
+        bounds = run.bounds
+        run.penalty = float(jnp.maximum(1, bounds.slope[0] / jnp.maximum(bounds.jacobian**2, 1e-12)))
+        memory = Memory(
+            run.seen, run.array(0), jnp.int32(0), jnp.int32(0), jnp.int32(0), jnp.linalg.norm(run.seen.constraint)
+        )
+        return self._fresh(run, memory)
+
+    def _fresh(self, run, memory: Memory) -> Memory:
+        """With the last measurement, and the smoothness that bounds say there; secants are not forgotten at once."""
+        weight = run.array(run.dual) + run.array(run.penalty) * run.seen.constraint
+        bound = run.bounds.smoothness(weight) + run.array(run.penalty) * run.bounds.jacobian**2
+        return replace(memory, seen=run.seen, smoothness=jnp.maximum(bound, FORGET * memory.smoothness))
+
+    def plan(self, run):
+        """The next leg."""
+        return Plan(run.array(TRIGGER * run.target), jnp.int32(run.least(self.batch)), jnp.int32(run.leg))
+
+    def init(self, oracle, z, plan, memory, key):
+        """d from the last measurement, at the present multipliers and penalty."""
+        weight = oracle.multipliers + oracle.penalty * memory.seen.constraint
+        return State(fresh_progress(z, key), memory, memory.seen.gradient + weight @ memory.seen.jacobian)
+
+    def _share(self, t):
+        """e_t."""
+        return self.first_step * (4 / (t + 4)) ** (1 / 3)
+
+    def step(self, oracle, state, plan):
+        """One step of PStorm."""
+        progress, memory, estimate = state.progress, state.memory, state.estimate
+        t = memory.steps.astype(estimate.dtype)
+        share, ratio = self._share(t), ((t + 4) / (t + 5)) ** (1 / 3)
+        beta = jnp.clip((1 + 24 * share**2 - ratio) / (1 + 4 * share**2), 0, 1)
+        one = jnp.ones((), estimate.dtype)
+        z = gradient_step(oracle, progress.z, estimate, memory.smoothness / share, one)
+        penalties = jnp.stack([oracle.penalty, oracle.penalty])
+        now, before, spent = paired_gradients(oracle, z, progress.z, penalties, progress.key, self.batch)
+        estimate = recursion(estimate, now, before, beta)
+        smoothness = jnp.maximum(memory.smoothness, secant(oracle, now - before, z - progress.z))
+        small = jnp.linalg.norm(oracle.project_tangent(z, -estimate)) <= plan.gradient
+        taken = progress.steps + 1
+        status = jnp.where(small & (taken >= plan.least), STATIONARY, running(taken >= plan.most, EXHAUSTED))
+        finite = jnp.all(jnp.isfinite(estimate)) & jnp.all(jnp.isfinite(z))
+        memory = replace(memory, steps=memory.steps + 1, smoothness=smoothness)
+        return State(moved_on(progress, z, finite, status, spent), memory, estimate)
+
+    def read(self, run, oracle, state, z, seen):
+        """At the multipliers y + al c."""
+        z, seen, multipliers, norm = augmented(oracle, z, seen)
+        step = self._share(float(state.memory.steps)) / float(state.memory.smoothness)
+        return Reading(z, seen, multipliers, norm, step, self.batch)
+
+    def learn(self, run, reading):
+        """The next subproblem where this one is solved, or has had its legs; else the same with a fresh estimate."""
+        memory, solved = run.memory, float(reading.stationarity) <= run.target
+        if not solved and int(memory.legs) + 1 < LEGS:
+            run.memory = self._fresh(run, replace(memory, legs=memory.legs + 1))
+            return
+        constraint = np.asarray(reading.seen.constraint, np.float64)
+        bound = summable_bound(int(memory.subproblem), float(memory.first_violation))
+        run.dual = dual_step(run.dual, constraint, 1.0, bound)
+        if np.linalg.norm(constraint) > run.violation:
+            run.penalty *= self.growth
+        memory = replace(memory, steps=jnp.int32(0), legs=jnp.int32(0), subproblem=memory.subproblem + 1)
+        run.memory = self._fresh(run, memory)

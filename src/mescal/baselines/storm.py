@@ -1,0 +1,50 @@
+"""What the two STORM methods share: the recursion, and a step that says when it broke.
+
+    d+ = g_S(z+) + (1 - beta) (d - g_S(z)),     g_S both times on the same small batch S
+
+The error of d contracts by 1 - beta and takes in beta times the noise of a fresh batch, plus that of a gradient difference,
+which vanishes with the step (Cutkosky and Orabona 2019).
+"""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+
+from ..oracle import Lagrangian, Work
+from ..solvers.base import BROKEN, RUNNING, Progress
+
+
+def paired_gradients(
+    oracle: Lagrangian, z: jax.Array, previous: jax.Array, penalties: jax.Array, key: jax.Array, n: int
+) -> tuple[jax.Array, jax.Array, Work]:
+    """grad L_S(z) at the first penalty and grad L_S(previous) at the second, on the same n thetas; counts 2n."""
+
+    def gradient(y, penalty):
+        return replace(oracle, penalty=penalty).gradient(y, key, n)[0]
+
+    both = jax.vmap(gradient)(jnp.stack([z, previous]), penalties)
+    work = oracle._gradient_work(n)
+    return both[0], both[1], work + work
+
+
+def recursion(estimate: jax.Array, now: jax.Array, before: jax.Array, beta: jax.Array) -> jax.Array:
+    """d+ from d and a pair of gradients."""
+    return now + (1 - beta) * (estimate - before)
+
+
+def moved_on(progress: Progress, z: jax.Array, finite: jax.Array, status: jax.Array, work: Work) -> Progress:
+    """Progress after a step to z; where something was not finite, the point is kept and the leg is broken off."""
+    return replace(
+        progress,
+        z=jnp.where(finite, z, progress.z),
+        key=jax.random.fold_in(progress.key, 0),
+        steps=progress.steps + 1,
+        status=jnp.where(finite, status, BROKEN).astype(jnp.int32),
+        work=progress.work + work,
+    )
+
+
+def running(over: jax.Array, ended: int) -> jax.Array:
+    """A status: running until over."""
+    return jnp.where(over, ended, RUNNING).astype(jnp.int32)
