@@ -2,13 +2,16 @@
 
 The noise model is F = f + sigma xi'x, C = c + sigma (zeta + Z x), all standard Gaussian and drawn afresh; answers are judged on
 the problem without noise, exactly, on the critical cone where there are bounds. Every method has the same budget of
-evaluations per sample. Deterministic peers solve the average of 5000 draws, each pass over it counting 5000. Runs are kept
-in results/noisy_cutest.jsonl: a second call goes on where the first was stopped.
+evaluations per sample. Deterministic peers solve the average of N draws, each pass over it counting N, with N such that an
+entry of the averaged noise deviates by a thirtieth of the tolerance, or a hundredth of the budget. Runs are kept in
+results/noisy_cutest.jsonl: a second call goes on where the first was stopped.
 """
 
 import time
 import traceback
 from pathlib import Path
+
+import numpy as np
 
 from . import _measure, cutest, peers
 from ._measure import Report
@@ -47,9 +50,15 @@ def task_of(name: str, noise: float, memo: dict) -> Task:
         budget=BUDGET,
         judged=instance.exact,
         average=lambda draws, seed: instance.average(noise, draws, seed),
+        draws=draws(noise),
         cone="paper" if instance.unbounded else "critical",
         memo=memo,
     )
+
+
+def draws(noise: float) -> int:
+    """Samples in the average that deterministic peers solve."""
+    return int(min(max(1.0, np.ceil((30 * noise / TOL) ** 2)), BUDGET.work / 100))
 
 
 def groups() -> list[tuple]:
@@ -83,7 +92,7 @@ def _quick() -> Report:
 def report(rows: list[dict]) -> Report:
     """Shares, failures and profiles at the main level of noise, and shares at the others."""
     report = Report({"tol": TOL, "budget": BUDGET.work, "seeds": 1, "solvers": list(SOLVERS)})
-    report.settings["peers"] = peers.versions()
+    report.settings |= {"peers": peers.versions(), "averaged_draws": {f"{noise:g}": draws(noise) for noise in COUNTS}}
     for noise in COUNTS:
         here = [row for row in rows if row["noise"] == noise]
         for line in shares(here):

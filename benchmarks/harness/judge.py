@@ -28,8 +28,8 @@ class Verdict:
 
 
 def judge(task: Task, answer: Answer) -> Verdict:
-    """Certify the answer on the task's judged problem, exactly."""
-    x = np.asarray(answer.x, np.asarray(task.x0).dtype)
+    """Certify the answer, projected onto the domain, on the task's judged problem, exactly."""
+    x = np.asarray(task.judged.domain.project(np.asarray(answer.x, np.asarray(task.x0).dtype)))
     if not np.isfinite(x).all():
         nan = float("nan")
         return Verdict(False, nan, nan, nan, nan, nan, "the answer is not finite")

@@ -33,10 +33,9 @@ def timed_judge() -> Iterator[list[float]]:
 
 @dataclass(frozen=True)
 class Minimizer:
-    """A function that returns a `Result`.
+    """A function that returns a `Result`; what had to be compiled is run a second time, to be timed without compiling.
 
-    Seconds are without the final certificate: by the clock of the process where all was compiled before, otherwise by the
-    run's own wall clock, less what it says of compiling.
+    Seconds are without the final certificate, which is ours and which no peer computes.
     """
 
     name: str
@@ -50,22 +49,27 @@ class Minimizer:
 
     def solve(self, task: Task) -> Answer:
         """Run it."""
-        start = clock()
-        with timed_judge() as judged:
-            result = self.minimize(task)
-        total = clock() - start
-        certificate, spent = judged[-1] if judged else 0.0, result.seconds
-        apart = spent.total - spent.compile - spent.certificate
+        result, total, certificate = self._timed(task)
+        compiled = result.seconds.compile
+        if compiled > WARM:
+            result, total, certificate = self._timed(task)
         return Answer(
             x=np.asarray(result.x),
             claims=result.converged,
             status=result.status.name.lower().replace("_", " "),
             work=result.work.total,
-            seconds=total - certificate if spent.compile < WARM else max(apart, 0.0),
-            compile=spent.compile,
+            seconds=total - certificate,
+            compile=compiled,
             multipliers=result.multipliers,
             details={"certificate_work": result.work.certificate, "certificate_seconds": certificate},
         )
+
+    def _timed(self, task: Task) -> tuple[mescal.Result, float, float]:
+        """The result, seconds in all, and seconds of the final certificate."""
+        start = clock()
+        with timed_judge() as judged:
+            result = self.minimize(task)
+        return result, clock() - start, judged[-1] if judged else 0.0
 
 
 def ours(name: str) -> Minimizer:
@@ -100,6 +104,7 @@ def baselines() -> tuple[Minimizer, ...]:
                 task.problem,
                 task.x0,
                 tol=task.tol,
+                cone=task.cone,
                 seed=task.seed,
                 max_work=task.budget.work,
                 max_seconds=task.budget.seconds,

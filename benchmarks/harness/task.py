@@ -28,6 +28,7 @@ class Task:
     - `problem`: what the method sees; a stream or finite data.
     - `judged`: what its answer is held to: the same problem in expectation, exact where that is known.
     - `average`: for streams, the average over a number of draws and a seed, for methods that need one fixed problem.
+    - `draws`: how many they average over.
     - `cone`: the cone on which curvature decides.
     - `memo`: what methods keep between solves of the same problem, such as compiled functions.
     """
@@ -40,6 +41,7 @@ class Task:
     budget: Budget
     judged: mescal.Problem
     average: Callable[[int, int], mescal.Problem] | None = None
+    draws: int = 1
     cone: str = "paper"
     memo: dict[Any, Any] = field(default_factory=dict)
 
@@ -48,17 +50,17 @@ class Task:
         """Whether samples are drawn, so that no exact pass exists."""
         return self.problem.bind(self.x0)[0].population is None
 
-    def fixed(self, draws: int) -> tuple[mescal.Problem, int]:
+    def fixed(self) -> tuple[mescal.Problem, int]:
         """A problem whose values can be computed exactly, and the samples in one pass over it."""
         population = self.problem.bind(self.x0)[0].population
         if population is not None:
             return self.problem, population
         if self.average is None:
             raise ValueError(f"{self.name} is a stream without a known average")
-        key = ("average", draws, self.seed)
+        key = ("average", self.draws, self.seed)
         if key not in self.memo:
-            self.memo[key] = self.average(draws, self.seed)
-        return self.memo[key], draws
+            self.memo[key] = self.average(self.draws, self.seed)
+        return self.memo[key], self.draws
 
 
 @dataclass(frozen=True)

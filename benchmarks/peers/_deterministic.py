@@ -1,7 +1,7 @@
 """What deterministic peers share: exact passes over finite data, or over the average of a fixed number of draws.
 
-On a stream they solve the average of `DRAWS` samples, drawn once; every pass over it counts that many evaluations, so that
-the budget is the same as everyone's. More draws make the average sharper and leave fewer passes.
+On a stream they solve the average of `task.draws` samples, drawn once; every pass over it counts that many evaluations, so
+that the budget is the same as everyone's. More draws make the average sharper and leave fewer passes.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,6 @@ from .._measure import clock
 from ..harness.task import Answer, Kind, Task
 from .functions import First, Functions, domain_is_bounds
 
-DRAWS = 5000
 EXACT_HESSIAN = 60  # variables, and rows times variables at most the next number, up to which Hessians are exact
 EXACT_COST = 100_000
 
@@ -67,8 +66,8 @@ class Deterministic:
         return replace(answer, work=functions.work, seconds=clock() - start, compile=compiled)
 
     def _functions(self, task: Task) -> Functions:
-        key = ("functions", DRAWS, task.seed if task.stream else None)
+        key = ("functions", task.draws, task.seed if task.stream else None)
         if key not in task.memo:
-            problem, size = task.fixed(DRAWS)
+            problem, size = task.fixed()
             task.memo[key] = Functions(problem, task.x0, size)
         return task.memo[key]

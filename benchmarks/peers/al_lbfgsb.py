@@ -18,7 +18,6 @@ from mescal.solvers.epoch import exact_reset
 
 from .._measure import clock
 from ..harness.task import Answer, Kind, Task
-from ._deterministic import DRAWS
 from .functions import Functions, domain_is_bounds
 
 VERIFY, READY = 0.9, 0.95  # of the tolerance: stationarity and violation that end a solve, as in MESCAL
@@ -118,7 +117,7 @@ class LbfgsB:
 
 @dataclass(frozen=True)
 class AugmentedLbfgsB:
-    """The peer as a method; on streams it solves the average of `DRAWS` samples."""
+    """The peer as a method; on streams it solves the average of `task.draws` samples."""
 
     name: str = "AL + L-BFGS-B"
     kind: Kind = "peer"
@@ -129,8 +128,8 @@ class AugmentedLbfgsB:
 
     def solve(self, task: Task) -> Answer:
         """Compiled before the clock starts."""
-        key = ("al-lbfgsb", DRAWS, task.seed if task.stream else None)
-        problem, size = task.fixed(DRAWS)
+        key = ("al-lbfgsb", task.draws, task.seed if task.stream else None)
+        problem, size = task.fixed()
         start = clock()
         if key not in task.memo:
             task.memo[key] = LbfgsB(problem, task.x0)

@@ -4,17 +4,19 @@ Dense multipliers, a constant penalty coefficient of 1: its rule for growing pen
 exceeds 1e-4, which on noisy batches is always, and overflows.
 """
 
+from functools import partial
+
 import cooper
 import numpy as np
 import torch
 
-from ._torch import DUAL_FACTOR, PENALTY, Sampled, Trained
+from ._torch import BATCH, DUAL_FACTOR, PENALTY, Sampled, Trained
 
 
 class _Problem(cooper.ConstrainedMinimizationProblem):
     """The problem in cooper's terms: equalities and inequalities as two groups."""
 
-    def __init__(self, sampled: Sampled):
+    def __init__(self, sampled: Sampled, penalty: float, multipliers: bool):
         super().__init__()
         self.sampled = sampled
         self.groups = []
@@ -22,27 +24,28 @@ class _Problem(cooper.ConstrainedMinimizationProblem):
         for inequality, kind in kinds:
             rows = torch.nonzero(sampled.inequality == inequality).ravel()
             if rows.numel():
-                constraint = cooper.Constraint(
-                    constraint_type=kind,
-                    formulation_type=cooper.formulations.AugmentedLagrangian,
-                    multiplier=cooper.multipliers.DenseMultiplier(num_constraints=rows.numel()),
-                    penalty_coefficient=cooper.penalty_coefficients.DensePenaltyCoefficient(
-                        init=torch.full((rows.numel(),), PENALTY)
-                    ),
-                )
+                coefficient = cooper.penalty_coefficients.DensePenaltyCoefficient(torch.full((rows.numel(),), penalty))
+                formulations, factors = cooper.formulations, {"penalty_coefficient": coefficient}
+                formulation = formulations.AugmentedLagrangian if multipliers else formulations.QuadraticPenalty
+                if multipliers:
+                    factors["multiplier"] = cooper.multipliers.DenseMultiplier(num_constraints=rows.numel())
+                constraint = cooper.Constraint(constraint_type=kind, formulation_type=formulation, **factors)
                 setattr(self, f"constraint_{len(self.groups)}", constraint)
                 self.groups.append((constraint, rows))
 
     def compute_cmp_state(self) -> cooper.CMPState:
         """Loss and violations of one batch."""
         loss, values = self.sampled.draw()
-        observed = {constraint: cooper.ConstraintState(violation=values[rows]) for constraint, rows in self.groups}
+        observed = {constraint: self._state(constraint, values[rows]) for constraint, rows in self.groups}
         return cooper.CMPState(loss=loss, observed_constraints=observed)
 
+    def _state(self, constraint, violation) -> cooper.ConstraintState:
+        return cooper.ConstraintState(violation=violation, contributes_to_dual_update=constraint.multiplier is not None)
 
-def _trainer(sampled: Sampled, primal: torch.optim.Optimizer, rate: float):
-    problem = _Problem(sampled)
-    if problem.groups:
+
+def _trainer(sampled: Sampled, primal: torch.optim.Optimizer, rate: float, penalty=PENALTY, duals=True):
+    problem = _Problem(sampled, penalty, duals)
+    if problem.groups and duals:
         dual = torch.optim.SGD(problem.dual_parameters(), lr=DUAL_FACTOR * rate, maximize=True)
         optimizer = cooper.optim.SimultaneousOptimizer(cmp=problem, primal_optimizers=primal, dual_optimizers=dual)
     else:
@@ -53,11 +56,21 @@ def _trainer(sampled: Sampled, primal: torch.optim.Optimizer, rate: float):
 
     def multipliers() -> np.ndarray:
         values = np.zeros(sampled.m)
-        for constraint, rows in problem.groups:
+        for constraint, rows in problem.groups if duals else ():
             values[rows.numpy()] = constraint.multiplier.weight.detach().numpy().ravel()
         return values
 
     return step, multipliers
 
 
-METHODS = (Trained("cooper", _trainer),)
+def penalty_method(penalty: float, batch: int) -> Trained:
+    """Its quadratic penalty, without multipliers."""
+    return Trained("cooper", partial(_trainer, penalty=penalty, duals=False), batch=batch, variant=f"penalty {penalty:g}")
+
+
+def augmented(batch: int) -> Trained:
+    """Its augmented Lagrangian, at another batch."""
+    return Trained("cooper", _trainer, batch=batch)
+
+
+METHODS = (augmented(BATCH),)

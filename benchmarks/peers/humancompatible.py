@@ -3,14 +3,16 @@
 Equalities and inequalities are two constraint groups; its safeguard on the multipliers is the default.
 """
 
+from functools import partial
+
 import numpy as np
 import torch
 from humancompatible.train.dual_optim import ALM
 
-from ._torch import DUAL_FACTOR, PENALTY, Sampled, Trained
+from ._torch import BATCH, DUAL_FACTOR, PENALTY, Sampled, Trained
 
 
-def _trainer(sampled: Sampled, primal: torch.optim.Optimizer, rate: float):
+def _trainer(sampled: Sampled, primal: torch.optim.Optimizer, rate: float, penalty=PENALTY, duals=True):
     order = torch.cat([torch.nonzero(~sampled.inequality).ravel(), torch.nonzero(sampled.inequality).ravel()])
     equalities = int((~sampled.inequality).sum())
     inequalities = order.numel() - equalities
@@ -18,9 +20,9 @@ def _trainer(sampled: Sampled, primal: torch.optim.Optimizer, rate: float):
     for count, inequality in ((equalities, False), (inequalities, True)):
         if not count:
             continue
-        settings = {"m": count, "lr": DUAL_FACTOR * rate, "is_ineq": inequality}
+        settings = {"m": count, "lr": DUAL_FACTOR * rate if duals else 0.0, "is_ineq": inequality}
         if dual is None:
-            dual = ALM(penalty=PENALTY, **settings)
+            dual = ALM(penalty=penalty, **settings)
         else:
             dual.add_constraint_group(**settings)
 
@@ -40,4 +42,15 @@ def _trainer(sampled: Sampled, primal: torch.optim.Optimizer, rate: float):
     return step, multipliers
 
 
-METHODS = (Trained("humancompatible-train", _trainer),)
+def penalty_method(penalty: float, batch: int) -> Trained:
+    """Its quadratic penalty: multipliers that never move."""
+    trainer = partial(_trainer, penalty=penalty, duals=False)
+    return Trained("humancompatible-train", trainer, batch=batch, variant=f"penalty {penalty:g}")
+
+
+def augmented(batch: int) -> Trained:
+    """Its augmented Lagrangian, at another batch."""
+    return Trained("humancompatible-train", _trainer, batch=batch)
+
+
+METHODS = (augmented(BATCH),)

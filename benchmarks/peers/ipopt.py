@@ -49,15 +49,18 @@ class _Part(casadi.Callback):
 
 def _solve(functions: Functions, task: Task, charged) -> Answer:
     n, m = functions.x0.size, functions.m
-    broke: list[BaseException] = []
+    broke: list[Exhausted] = []
+    known = charged(functions.x0)
 
     def looked(x):
-        """Ipopt swallows exceptions: the one that ends the budget is kept and told to it as a failed evaluation."""
-        try:
-            return charged(x)
-        except Exhausted as end:
-            broke.append(end)
-            raise
+        """Ipopt cannot be left by an exception: once the budget is spent, it is shown what it saw last and then stopped."""
+        nonlocal known
+        if not broke:
+            try:
+                known = charged(x)
+            except Exhausted as end:
+                broke.append(end)
+        return known
 
     x = casadi.MX.sym("x", n)
     f = _Part("f", [(n, 1)], (1, 1), lambda x: looked(x).objective, lambda x: looked(x).gradient[None])
@@ -79,13 +82,15 @@ def _solve(functions: Functions, task: Task, charged) -> Answer:
 
         def lagrangian(x, _, factor, weights):
             looked(x)
-            return np.triu(functions.hessian(x, float(factor[0]), weights))
+            return np.eye(n) if broke else np.triu(functions.hessian(x, float(factor[0]), weights))
 
         hessian = _Hessian("curvature", shapes, n, lagrangian)
         parts.append(hessian)
         options["hess_lag"] = hessian
     else:
         options["ipopt"]["hessian_approximation"] = "limited-memory"
+    stop = _Stop(n, m, broke)
+    options["iteration_callback"] = stop
     low, high = functions.bounds()
     solver = casadi.nlpsol("solver", "ipopt", problem, options)
     arguments = {"x0": functions.x0, "lbx": low, "ubx": high}
@@ -103,6 +108,35 @@ def _solve(functions: Functions, task: Task, charged) -> Answer:
         0.0,
         details={"iterations": int(stats["iter_count"])},
     )
+
+
+class _Stop(casadi.Callback):
+    """Called after every iteration with all that Ipopt knows; 1 ends the run."""
+
+    def __init__(self, n: int, m: int, broke: list[Exhausted]):
+        casadi.Callback.__init__(self)
+        self._sizes = {"x": n, "f": 1, "g": m, "lam_x": n, "lam_g": m, "lam_p": 0}
+        self._broke = broke
+        self.construct("stop", {})
+
+    def get_n_in(self):
+        return casadi.nlpsol_n_out()
+
+    def get_n_out(self):
+        return 1
+
+    def get_name_in(self, i):
+        return casadi.nlpsol_out(i)
+
+    def get_name_out(self, i):
+        return "ret"
+
+    def get_sparsity_in(self, i):
+        size = self._sizes[casadi.nlpsol_out(i)]
+        return casadi.Sparsity.dense(size, 1) if size else casadi.Sparsity(0, 0)
+
+    def eval(self, arg):
+        return [1 if self._broke else 0]
 
 
 class _Hessian(_Part):

@@ -1,7 +1,7 @@
 """scipy's SLSQP: sequential quadratic programming with a dense BFGS model, exact gradients and Jacobians.
 
 Its stopping test is its own, on changes of the value and of the step, and `ftol` is its only knob: it is set to tol^2, since
-the value near a minimiser changes by the square of what the gradient does.
+the value near a minimiser changes by the square of what the gradient does, and to its default of 1e-6 where that is less.
 """
 
 import numpy as np
@@ -32,7 +32,7 @@ def _solve(functions: Functions, task: Task, charged) -> Answer:
         method="SLSQP",
         bounds=scipy.optimize.Bounds(low, high),
         constraints=groups,
-        options={"ftol": task.tol**2, "maxiter": 10_000},
+        options={"ftol": min(1e-6, task.tol**2), "maxiter": 10_000},
     )
     return Answer(found.x, bool(found.success), str(found.message), 0.0, 0.0, details={"iterations": int(found.nit)})
 
