@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 FOLDER = Path(__file__).parent
 
@@ -53,7 +54,8 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error("--threads must be at least 1")
     threads = hold_to(options.threads)
     record = importlib.import_module("benchmarks._record")
-    importlib.import_module("benchmarks._measure").seconds_left = options.seconds
+    limits: Any = importlib.import_module("benchmarks._measure")
+    limits.seconds_left = options.seconds
     out = options.out or (None if options.quick else FOLDER / "results")
     met = True
     for name in options.names or names():

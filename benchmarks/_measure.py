@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-
 seconds_left: float | None = None  # after which benchmarks that keep a store of runs start no new one; None: they end
 
 

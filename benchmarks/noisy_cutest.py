@@ -18,7 +18,7 @@ from ._measure import Report
 from .cutest.noisy import picked
 from .harness import Budget, Task, judge
 from .harness.ours import baselines, ours
-from .harness.profiles import common_problems, data_profile, failures, performance_profile, shares
+from .harness.profiles import common_problems, data_profile, failures, methods, performance_profile, shares
 from .harness.store import Store, failed_row, row_of
 
 STORE = Path(__file__).parent / "results" / "noisy_cutest.jsonl"
@@ -63,7 +63,11 @@ def draws(noise: float) -> int:
 
 def groups() -> list[tuple]:
     """Methods in the order in which they are run: a group is run on all problems before the next begins."""
-    return [(ours(SOLVERS[0]), *peers.methods()), *((ours(name),) for name in SOLVERS[1:]), *((b,) for b in baselines())]
+    return [
+        (ours(SOLVERS[0]), *peers.methods()),
+        *((ours(name),) for name in SOLVERS[1:]),
+        *((b,) for b in baselines()),
+    ]
 
 
 def run(quick: bool) -> Report:
@@ -99,7 +103,7 @@ def report(rows: list[dict]) -> Report:
             report.add(f"noise {noise:g}: share certified at (0.01, 0.01) within {BUDGET.work:.0e} evaluations", **line)
     main = [row for row in rows if row["noise"] == MAIN]
     common = common_problems(main)
-    report.settings["profiled_problems"] = common
+    report.settings |= {"profiled_problems": common, "kinds": methods(main)}
     within = [row for row in main if row["problem"] in common]
     report.settings["profiles"] = {
         "data, work": data_profile(within, "work"),
@@ -122,7 +126,10 @@ def attempt(method, task: Task, noise: float) -> dict:
     except Exception as error:
         traceback.print_exc()
         row = failed_row(method, task, noise, f"broke: {type(error).__name__}: {str(error).splitlines()[0][:100]}")
-    print(f"{task.name:12} {noise:6g} {method.name:24} {row['certified']!s:5} {row['status'][:40]} {row['why']}", flush=True)
+    print(
+        f"{task.name:12} {noise:6g} {method.name:24} {row['certified']!s:5} {row['status'][:40]} {row['why']}",
+        flush=True,
+    )
     return row
 
 

@@ -30,7 +30,9 @@ AGREE = 1e-9  # relative, between two translations in float64
 def candidates() -> list[tuple[str, str, dict[str, str]]]:
     """Name, module and S2MPJ's description of every problem of the right kind."""
     rows = {row["problem_name"]: row for row in csv.DictReader((_s2mpj() / "probinfo_python.csv").open())}
-    return [(name, module, rows[name]) for name, module in source.catalogue().items() if name in rows and _kind(rows[name])]
+    return [
+        (name, module, rows[name]) for name, module in source.catalogue().items() if name in rows and _kind(rows[name])
+    ]
 
 
 def _kind(row: dict[str, str]) -> bool:
@@ -104,7 +106,7 @@ def main() -> int:
         bounds = int(np.isfinite(instance.low).sum() + np.isfinite(instance.high).sum())
         kind = "equations and bounds" if instance.m and bounds else "equations" if instance.m else "bounds"
         kept.append({"name": name, "module": module, "n": instance.n, "m": instance.m, "bounds": bounds, "kind": kind})
-    text = json.dumps({"rule": __doc__.split("\n\n")[1], "problems": kept, "refused": refused}, indent=1)
+    text = json.dumps({"rule": (__doc__ or "").split("\n\n")[1], "problems": kept, "refused": refused}, indent=1)
     noisy.PICKED.write_text(text + "\n")
     print(f"{len(kept)} picked, {len(refused)} refused")
     return 0

@@ -1,4 +1,4 @@
-"""A store of runs that can be stopped and continued: one line of JSON per (method, problem, noise, seed); what is there is skipped."""
+"""A store of runs that can be stopped and continued: one line of JSON per run of `KEYS`; what is there is not run again."""
 
 import json
 import math

@@ -8,7 +8,7 @@ given is in each file's docstring.
 import importlib
 import importlib.util
 import pkgutil
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 NEEDS = {"ipopt": ("casadi",), "cooper_alm": ("torch", "cooper"), "humancompatible": ("torch", "humancompatible")}
@@ -35,6 +35,6 @@ def versions() -> dict[str, str]:
     for name in DISTRIBUTIONS:
         try:
             found[name] = version(name)
-        except importlib.metadata.PackageNotFoundError:
+        except PackageNotFoundError:
             continue
     return found

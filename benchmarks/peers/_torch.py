@@ -7,6 +7,9 @@ None has a stopping test: each rate of the grid gets the whole budget, and the g
 max(stationarity, violation) of the last iterates on exact functions, a help that no one else is given.
 """
 
+# PyTorch and what is built on it come with the extra `peers`, which not every environment has.
+# pyright: reportMissingImports=false, reportPrivateImportUsage=false
+
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

@@ -143,7 +143,13 @@ class AugmentedLbfgsB:
         for name, rows in zip(layout.names, layout.slices, strict=True):
             multipliers[name] = solved.multipliers[rows]
         return Answer(
-            solved.x, solved.finished, solved.status, solved.passes * size, seconds, compiled, multipliers,
+            solved.x,
+            solved.finished,
+            solved.status,
+            solved.passes * size,
+            seconds,
+            compiled,
+            multipliers,
             {"iterations": solved.outer},
         )
 

@@ -4,13 +4,17 @@ Dense multipliers, a constant penalty coefficient of 1: its rule for growing pen
 exceeds 1e-4, which on noisy batches is always, and overflows.
 """
 
+# PyTorch and what is built on it come with the extra `peers`, which not every environment has.
+# pyright: reportMissingImports=false, reportPrivateImportUsage=false
+
 from functools import partial
+from typing import Any
 
 import cooper
 import numpy as np
 import torch
 
-from ._torch import BATCH, DUAL_FACTOR, PENALTY, Sampled, Trained
+from ._torch import BATCH, DUAL_FACTOR, PENALTY, RATES, Sampled, Trained
 
 
 class _Problem(cooper.ConstrainedMinimizationProblem):
@@ -25,7 +29,8 @@ class _Problem(cooper.ConstrainedMinimizationProblem):
             rows = torch.nonzero(sampled.inequality == inequality).ravel()
             if rows.numel():
                 coefficient = cooper.penalty_coefficients.DensePenaltyCoefficient(torch.full((rows.numel(),), penalty))
-                formulations, factors = cooper.formulations, {"penalty_coefficient": coefficient}
+                formulations = cooper.formulations
+                factors: dict[str, Any] = {"penalty_coefficient": coefficient}
                 formulation = formulations.AugmentedLagrangian if multipliers else formulations.QuadraticPenalty
                 if multipliers:
                     factors["multiplier"] = cooper.multipliers.DenseMultiplier(num_constraints=rows.numel())
@@ -63,14 +68,16 @@ def _trainer(sampled: Sampled, primal: torch.optim.Optimizer, rate: float, penal
     return step, multipliers
 
 
-def penalty_method(penalty: float, batch: int) -> Trained:
+def penalty_method(penalty: float, batch: int, rates: tuple[float, ...] = RATES) -> Trained:
     """Its quadratic penalty, without multipliers."""
-    return Trained("cooper", partial(_trainer, penalty=penalty, duals=False), batch=batch, variant=f"penalty {penalty:g}")
+    return Trained(
+        "cooper", partial(_trainer, penalty=penalty, duals=False), batch=batch, variant=f"penalty {penalty:g}"
+    )
 
 
-def augmented(batch: int) -> Trained:
+def augmented(batch: int, rates: tuple[float, ...] = RATES) -> Trained:
     """Its augmented Lagrangian, at another batch."""
-    return Trained("cooper", _trainer, batch=batch)
+    return Trained("cooper", _trainer, batch=batch, rates=rates)
 
 
 METHODS = (augmented(BATCH),)

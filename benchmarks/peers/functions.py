@@ -66,7 +66,7 @@ class Functions:
             arguments = (jnp.asarray(a, jnp.float64) for a in (x, factor, weights))
             return np.asarray(_hessian(self.form, self.data, *arguments))
 
-    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+    def bounds(self) -> tuple[Any, Any]:
         """Lower and upper bounds of the variables."""
         domain = self.problem.domain
         shape = self.x0.shape

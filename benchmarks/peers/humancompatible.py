@@ -3,13 +3,16 @@
 Equalities and inequalities are two constraint groups; its safeguard on the multipliers is the default.
 """
 
+# PyTorch and what is built on it come with the extra `peers`, which not every environment has.
+# pyright: reportMissingImports=false, reportPrivateImportUsage=false
+
 from functools import partial
 
 import numpy as np
 import torch
 from humancompatible.train.dual_optim import ALM
 
-from ._torch import BATCH, DUAL_FACTOR, PENALTY, Sampled, Trained
+from ._torch import BATCH, DUAL_FACTOR, PENALTY, RATES, Sampled, Trained
 
 
 def _trainer(sampled: Sampled, primal: torch.optim.Optimizer, rate: float, penalty=PENALTY, duals=True):
@@ -42,15 +45,15 @@ def _trainer(sampled: Sampled, primal: torch.optim.Optimizer, rate: float, penal
     return step, multipliers
 
 
-def penalty_method(penalty: float, batch: int) -> Trained:
+def penalty_method(penalty: float, batch: int, rates: tuple[float, ...] = RATES) -> Trained:
     """Its quadratic penalty: multipliers that never move."""
     trainer = partial(_trainer, penalty=penalty, duals=False)
-    return Trained("humancompatible-train", trainer, batch=batch, variant=f"penalty {penalty:g}")
+    return Trained("humancompatible-train", trainer, batch=batch, variant=f"penalty {penalty:g}", rates=rates)
 
 
-def augmented(batch: int) -> Trained:
+def augmented(batch: int, rates: tuple[float, ...] = RATES) -> Trained:
     """Its augmented Lagrangian, at another batch."""
-    return Trained("humancompatible-train", _trainer, batch=batch)
+    return Trained("humancompatible-train", _trainer, batch=batch, rates=rates)
 
 
 METHODS = (augmented(BATCH),)

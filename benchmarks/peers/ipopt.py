@@ -36,14 +36,17 @@ class _Part(casadi.Callback):
         return casadi.Sparsity.dense(*self._output)
 
     def eval(self, arg):
-        return [casadi.DM(np.asarray(self._evaluate(*(np.asarray(a, float).ravel() for a in arg))).reshape(self._output))]
+        return [
+            casadi.DM(np.asarray(self._evaluate(*(np.asarray(a, float).ravel() for a in arg))).reshape(self._output))
+        ]
 
     def has_jacobian(self):
         return self._jacobian is not None
 
     def get_jacobian(self, name, inames, onames, opts):
-        n, rows = self._inputs[0][0], self._output[0]
-        self._derivative = _Part(name, [(n, 1), self._output], (rows, n), lambda x, out: self._jacobian(x))
+        n, rows, jacobian = self._inputs[0][0], self._output[0], self._jacobian
+        assert jacobian is not None
+        self._derivative = _Part(name, [(n, 1), self._output], (rows, n), lambda x, out: jacobian(x))
         return self._derivative
 
 

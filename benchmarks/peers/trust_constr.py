@@ -2,6 +2,8 @@
 
 Exact Hessians where the problem is small, scipy's default BFGS models otherwise. Its own stopping test, `gtol`, is set to
 the tolerance: it bounds the largest entry of the Lagrangian's gradient, so it is divided by sqrt(n); `barrier_tol` likewise.
+The test does not look at complementarity, so the barrier parameter starts at a tenth of that: from its default of 0.1 the
+method declares victory away from active bounds.
 """
 
 import warnings
@@ -24,7 +26,7 @@ def _solve(functions: Functions, task: Task, charged) -> Answer:
                 lambda x: charged(x).constraint,
                 np.where(functions.inequality, -np.inf, 0.0),
                 0.0,
-                jac=lambda x: charged(x).jacobian,
+                jac=lambda x: charged(x).jacobian,  # pyright: ignore[reportArgumentType]
                 hess=(lambda x, v: functions.hessian(x, 0.0, v)) if exact else scipy.optimize.BFGS(),
             )
         )
@@ -41,7 +43,13 @@ def _solve(functions: Functions, task: Task, charged) -> Answer:
             method="trust-constr",
             bounds=scipy.optimize.Bounds(low, high) if bounded else None,
             constraints=constraints,
-            options={"gtol": accuracy, "barrier_tol": accuracy, "maxiter": 10_000},
+            options={
+                "gtol": accuracy,
+                "barrier_tol": accuracy,
+                "initial_barrier_parameter": accuracy / 10,
+                "initial_barrier_tolerance": accuracy / 10,
+                "maxiter": 10_000,
+            },
         )
     status = {0: "evaluation limit", 1: "gtol met", 2: "xtol met", 3: "stopped"}[int(found.status)]
     return Answer(found.x, int(found.status) in (1, 2), status, 0.0, 0.0, details={"iterations": int(found.nit)})
