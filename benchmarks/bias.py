@@ -133,7 +133,8 @@ def run(quick: bool) -> Report:
         )
     largest = max(row["largest violation"] for row in report.tables[TABLE] if row["what"].startswith("ours"))
     report.conclusions.append(
-        f"A same-batch penalty tends to a violation of {SPREAD**2 / (BATCH + SPREAD**2):.3g} however large it is; ours ended at {largest:.2g}."
+        f"As it grows, a same-batch penalty tends to a violation of {SPREAD**2 / (BATCH + SPREAD**2):.3g}, "
+        f"not to zero; the largest of ours is {largest:.2g}."
     )
     if not quick:
         report.hold("largest violation of ours", largest, TOL)

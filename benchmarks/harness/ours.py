@@ -42,6 +42,7 @@ class Minimizer:
     kind: Kind
     minimize: Callable[[Task], mescal.Result]
     refuses: Callable[[mescal.Problem], str | None] = lambda problem: None
+    stops: bool = True
 
     def declines(self, task: Task) -> str | None:
         """What the baseline says of the problem; our solvers take them all."""

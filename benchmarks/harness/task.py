@@ -100,6 +100,11 @@ class Method(Protocol):
         """Whose it is."""
         ...
 
+    @property
+    def stops(self) -> bool:
+        """Whether it has a stopping test of its own; otherwise it spends its budget."""
+        ...
+
     def declines(self, task: Task) -> str | None:
         """Why it cannot solve such a task; None where it can."""
         ...

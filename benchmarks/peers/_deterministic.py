@@ -34,6 +34,7 @@ class Deterministic:
     name: str
     run: Callable[[Functions, Task, Callable[..., First]], Answer]
     kind: Kind = "peer"
+    stops: bool = True
 
     def declines(self, task: Task) -> str | None:
         """Domains other than bounds, and streams without an average."""

@@ -76,6 +76,7 @@ class Trained:
     name: str
     trainer: Trainer
     kind: Kind = "peer"
+    stops: bool = False
     batch: int = BATCH
     variant: str = ""
     rates: tuple[float, ...] = RATES

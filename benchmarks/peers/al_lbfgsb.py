@@ -121,6 +121,7 @@ class AugmentedLbfgsB:
 
     name: str = "AL + L-BFGS-B"
     kind: Kind = "peer"
+    stops: bool = True
 
     def declines(self, task: Task) -> str | None:
         """Domains other than bounds."""
