@@ -19,7 +19,7 @@ D = 100
 TOL = 1e-3
 SOLVERS = ("auto", "sg-hv-nc")
 PEERS = ("AL + L-BFGS-B", "SLSQP", "Ipopt")
-BUDGET = Budget(work=math.inf, seconds=90.0)
+BUDGET = Budget(work=1e12, seconds=90.0)
 TABLE = f"fairness on synthetic data, d = {D}, tolerance {TOL:g}"
 
 

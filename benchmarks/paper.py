@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import traceback
 from typing import Any
 
 import numpy as np
@@ -72,9 +73,19 @@ def _tolerance(report, everyone, named, tol, memo, beaten, repetitions) -> dict[
             if (reason := method.declines(task)) is not None:
                 beaten[method.name] = f"declined: {reason}"
                 continue
-            answer = method.solve(task)
-            same = bool(mine) and np.array_equal(mine[-1][0].x, answer.x)
-            mine.append((answer, mine[-1][1] if same else judge(task, answer)))
+            try:
+                answer = method.solve(task)
+                same = bool(mine) and np.array_equal(mine[-1][0].x, answer.x)
+                mine.append((answer, mine[-1][1] if same else judge(task, answer)))
+            except Exception as error:  # one method's failure is a row of the table, not the end of the run
+                traceback.print_exc()
+                beaten[method.name] = f"broke: {type(error).__name__}"
+                mine.clear()
+            else:
+                print(
+                    f"{named.name} {tol:g} {method.name}: {answer.seconds:.3f} s, {mine[-1][1].why or 'certified'}",
+                    flush=True,
+                )
     found = {}
     for method in everyone:
         mine = runs[method.name]

@@ -66,16 +66,16 @@ class LbfgsB:
         self.population = population
         self.low, self.high = Functions(problem, x0).bounds()
 
-    def solve(self, tol: float, max_passes: float = np.inf) -> Solved:
+    def solve(self, tol: float, max_passes: float = np.inf, max_seconds: float = np.inf) -> Solved:
         """To stationarity and feasibility of `tol`; the second order is nobody's business here."""
         with jax.enable_x64(True):
-            return self._solve(tol, max_passes)
+            return self._solve(tol, max_passes, clock() + max_seconds)
 
     def _stationarity(self, x: np.ndarray, gradient: np.ndarray) -> float:
         """The length of the step that a unit gradient step makes within the bounds."""
         return float(np.linalg.norm(x - np.clip(x - gradient, self.low, self.high)))
 
-    def _solve(self, tol: float, max_passes: float) -> Solved:
+    def _solve(self, tol: float, max_passes: float, deadline: float) -> Solved:
         x, lam = self.x0, np.zeros(self.form.constraints)
         passes, last = 0, None
         for k in range(OUTER):
@@ -85,7 +85,7 @@ class LbfgsB:
 
             def full(x, oracle=oracle, seen=seen):
                 nonlocal passes
-                if passes >= max_passes and seen:
+                if seen and (passes >= max_passes or clock() > deadline):
                     raise StopIteration
                 passes += 1
                 value, gradient, constraint, slack = (np.asarray(part) for part in _evaluate(oracle, x))
@@ -137,7 +137,7 @@ class AugmentedLbfgsB:
             task.memo[key].solve(1e-1, max_passes=2)
         peer, compiled = task.memo[key], clock() - start
         start = clock()
-        solved = peer.solve(task.tol, task.budget.work / size)
+        solved = peer.solve(task.tol, task.budget.work / size, task.budget.seconds)
         seconds = clock() - start
         multipliers = {}
         layout = peer.form.program.layout

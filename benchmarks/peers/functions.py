@@ -5,7 +5,6 @@ Rows of c keep the problem's order; inequalities are c <= 0. Every call is compi
 
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -37,6 +36,7 @@ class Functions:
         self.inequality = np.asarray(self.form.program.layout.inequality, bool)
         self.m = self.form.constraints
         self.passes, self.products = 0, 0
+        self._first, self._hessian = _compiled(self.form)
         self._last: tuple[np.ndarray, First] | None = None
 
     @property
@@ -54,8 +54,8 @@ class Functions:
             return self._last[1]
         self.passes += 1
         with jax.enable_x64(True):
-            parts = jax.tree.map(np.asarray, _first(self.form, self.data, jnp.asarray(x, jnp.float64)))
-        found = First(float(parts[0]), *parts[1:])
+            objective, *rest = self._first(self.data, np.asarray(x, np.float64))
+            found = First(float(objective), *(np.asarray(part) for part in rest))
         self._last = (np.array(x, np.float64), found)
         return found
 
@@ -63,8 +63,8 @@ class Functions:
         """factor f'' + sum_j weights_j c_j'', dense: one Hessian product per variable."""
         self.products += self.x0.size
         with jax.enable_x64(True):
-            arguments = (jnp.asarray(a, jnp.float64) for a in (x, factor, weights))
-            return np.asarray(_hessian(self.form, self.data, *arguments))
+            arguments = (np.asarray(a, np.float64) for a in (x, factor, weights))
+            return np.asarray(self._hessian(self.data, *arguments))
 
     def bounds(self) -> tuple[Any, Any]:
         """Lower and upper bounds of the variables."""
@@ -80,24 +80,22 @@ class Functions:
         raise ValueError(f"a domain of type {type(domain).__name__}, where peers know bounds alone")
 
 
-def _join(form, x):
-    return form.join(x, jnp.zeros(form.size - x.size, x.dtype))
+def _compiled(form):
+    """First order and Hessian as compiled functions of data and point; data are arguments, never constants."""
 
+    def first(data, x):
+        found = exact.linearise(form, data, form.join(x, jnp.zeros(form.size - x.size, x.dtype)))
+        return found.objective, found.constraint, found.gradient[: x.size], found.jacobian[:, : x.size]
 
-@eqx.filter_jit
-def _first(form, data, x):
-    found = exact.linearise(form, data, _join(form, x))
-    return found.objective, found.constraint, found.gradient[: x.size], found.jacobian[:, : x.size]
+    def hessian(data, x, factor, weights):
+        def gradient(y):
+            _, _, slope, jacobian = first(data, y)
+            return factor * slope + weights @ jacobian
 
+        _, along = jax.linearize(gradient, x)
+        return jax.lax.map(along, jnp.eye(x.size, dtype=x.dtype))
 
-@eqx.filter_jit
-def _hessian(form, data, x, factor, weights):
-    def gradient(y):
-        found = exact.linearise(form, data, _join(form, y))
-        return factor * found.gradient[: x.size] + weights @ found.jacobian[:, : x.size]
-
-    _, along = jax.linearize(gradient, x)
-    return jax.lax.map(along, jnp.eye(x.size, dtype=x.dtype))
+    return jax.jit(first), jax.jit(hessian)
 
 
 class Batches:

@@ -20,7 +20,6 @@ class _Part(casadi.Callback):
     def __init__(self, name: str, inputs: list[tuple[int, int]], output: tuple[int, int], evaluate, jacobian=None):
         casadi.Callback.__init__(self)
         self._inputs, self._output, self._evaluate, self._jacobian = inputs, output, evaluate, jacobian
-        self._failed: BaseException | None = None
         self.construct(name, {})
 
     def get_n_in(self):
@@ -67,7 +66,7 @@ def _solve(functions: Functions, task: Task, charged) -> Answer:
 
     x = casadi.MX.sym("x", n)
     f = _Part("f", [(n, 1)], (1, 1), lambda x: looked(x).objective, lambda x: looked(x).gradient[None])
-    parts: list[Any] = [f]
+    parts: list[Any] = [f]  # kept alive: casadi holds no reference to a Python function
     problem = {"x": x, "f": f(x)}
     if m:
         g = _Part("g", [(n, 1)], (m, 1), lambda x: looked(x).constraint, lambda x: looked(x).jacobian)
