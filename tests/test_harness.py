@@ -1,7 +1,9 @@
 """The harness of the benchmarks: stores that go on, profiles by hand, a judge that believes nobody, peers that solve."""
 
+import importlib.util
 import json
 import math
+from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
@@ -179,3 +181,21 @@ def test_noise_has_mean_zero_and_averages_shrink():
         assert 0 < error.max() < 6 * sigma / np.sqrt(draws)
     assert instance.noisy(0.0) is instance.exact
     assert instance.noisy(sigma).bind(instance.x0)[0].population is None
+
+
+# --- pictures ---------------------------------------------------------------------------------------------------------
+
+
+def test_profiles_are_drawn_with_the_names_of_their_methods():
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed: it comes with the extra `plot`")
+    pytest.importorskip("docutils", reason="docutils is not installed: it comes with the extra `docs`")
+    path = Path(__file__).parents[1] / "docs" / "benchmark_profiles.py"
+    spec = importlib.util.spec_from_file_location("benchmark_profiles", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    curves = {"spider": [[1e3, 0.5], [1e4, 1.0]], "SLSQP": [[2e3, 0.5]], "cooper": []}
+    kinds = {"spider": "ours", "SLSQP": "peer", "cooper": "peer"}
+    picture = module.draw({"data, work": curves, "performance, work": curves}, kinds)
+    assert picture.startswith("<svg") and all(name in picture for name in kinds)
+    assert picture == module.draw({"data, work": curves, "performance, work": curves}, kinds)  # the same bytes
