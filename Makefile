@@ -18,7 +18,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses=$(WORKERS) --maxprocesses=4 --d
 export PYRIGHT_PYTHON_GLOBAL_NODE := 0
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help setup demo test test-slow check bench docs clean
+.PHONY: help setup demo test test-slow check bench bench-gpu docs clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -64,6 +64,9 @@ check: $(STAMP)  ## lint, formatting and types
 
 bench: $(STAMP)  ## run the benchmarks and store their numbers
 	$(BIN)/python -m benchmarks
+
+bench-gpu: $(STAMP)  ## the same for an accelerator, on a machine that has one
+	$(BIN)/python -m benchmarks gpu --threads 8
 
 docs: $(STAMP)  ## build the documentation into docs/_build/html; a warning is an error
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -d docs/_build/doctrees -b html docs docs/_build/html

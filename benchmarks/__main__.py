@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
+APART = ("gpu",)  # run only when named: they need another machine
 
 
 def names() -> list[str]:
@@ -39,7 +40,7 @@ def hold_to(threads: int, part: int = 1) -> int:
 def main(arguments: list[str] | None = None) -> int:
     """Run what was asked for; 1 when a target was missed in a full run."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure, print, store as JSON.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="which to run; default: all")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which to run; default: all but {', '.join(APART)}")
     parser.add_argument("--list", action="store_true", help="name the benchmarks and say what they measure")
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs; stored only with --out")
     parser.add_argument("--out", type=Path, help="folder for the results; default: benchmarks/results")
@@ -69,7 +70,7 @@ def main(arguments: list[str] | None = None) -> int:
     limits.part = part
     out = options.out or (None if options.quick else FOLDER / "results")
     met = True
-    for name in options.names or names():
+    for name in options.names or [name for name in names() if name not in APART]:
         print(f"\n== {name}: {describe(name)}", flush=True)
         result = record.measure(name, quick=options.quick, threads=threads)
         print(record.readable(result), flush=True)

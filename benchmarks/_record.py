@@ -14,7 +14,9 @@ from typing import Any
 import psutil
 from threadpoolctl import threadpool_info
 
-PACKAGES = ("mescal", "jax", "jaxlib", "numpy", "scipy", "scikit-learn")
+import mescal
+
+PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "scikit-learn")
 
 
 def measure(name: str, quick: bool, threads: int) -> dict[str, Any]:
@@ -30,7 +32,8 @@ def measure(name: str, quick: bool, threads: int) -> dict[str, Any]:
         "threads": threads,
         "clock": "CPU time of the process" if threads == 1 else "wall clock",
         "load_average": {"before": load, "after": _load()},
-        "versions": {"python": platform.python_version()} | {package: version(package) for package in PACKAGES},
+        "versions": {"python": platform.python_version(), "mescal": mescal.__version__}
+        | {package: version(package) for package in PACKAGES},
         **asdict(report),
     }
 

@@ -16,7 +16,7 @@ import numpy as np
 
 import mescal
 from mescal import E
-from mescal.oracle import exact, lagrangian
+from mescal.oracle import exact, lagrangian, memory
 from mescal.oracle.draw import take_rows
 from mescal.problem import Rows
 
@@ -164,12 +164,12 @@ def _exact(report: Report, d: int, sizes: tuple[int, int], dtype: Any, repetitio
     def reference():
         return [(rows @ x) @ rows for rows in (positives, negatives)]
 
-    actions = {"numpy": reference} | {str(chunk): _full_pass(oracle, z, CHUNK_BYTES=chunk) for chunk in CHUNKS}
+    actions = {"numpy": reference} | {str(chunk): _full_pass(oracle, z, memory, CACHED_BYTES=chunk) for chunk in CHUNKS}
     seconds = interleave(actions, repetitions, inner=3)
     ratios = {chunk: ratio(seconds[str(chunk)], seconds["numpy"]) for chunk in CHUNKS}
     labels = {chunk: f"{chunk >> 10:,} KiB" if chunk < 1 << 40 else "all rows" for chunk in CHUNKS}
     report.add(
-        f"exact gradient: ratio to numpy, by bytes of a chunk (default {exact.CHUNK_BYTES >> 10:,} KiB)",
+        f"exact gradient: ratio to numpy, by bytes of a chunk (default {memory.CACHED_BYTES >> 10:,} KiB)",
         type=np.dtype(dtype).name,
         rows=sum(sizes),
         d=d,
@@ -179,9 +179,9 @@ def _exact(report: Report, d: int, sizes: tuple[int, int], dtype: Any, repetitio
     )
 
 
-def _full_pass(oracle, z, **constants) -> Callable[[], Any]:
+def _full_pass(oracle, z, module, **constants) -> Callable[[], Any]:
     program = jax.jit(lambda oracle, z: oracle.exact(z)[0].gradient)
-    with patched(exact, **constants):
+    with patched(module, **constants):
         program(oracle, z)
     return lambda: program(oracle, z).block_until_ready()
 
@@ -202,8 +202,8 @@ def _passes(report: Report, repetitions: int):
 
             problem = mescal.Problem(E(lambda w: 0.5 * w @ w), {"c": E(fn, over=rows) <= 0.1})
             oracle, z = lagrangian_of(problem, x)
-            one = _full_pass(oracle, z, ONE_PASS_OUTPUTS=outputs)
-            two = _full_pass(oracle, z, ONE_PASS_OUTPUTS=0)
+            one = _full_pass(oracle, z, exact, ONE_PASS_OUTPUTS=outputs)
+            two = _full_pass(oracle, z, exact, ONE_PASS_OUTPUTS=0)
             seconds = interleave({"one": one, "two": two}, repetitions, inner=3)
             found = ratio(seconds["one"], seconds["two"])
             report.add("exact gradient: one pass / two passes", function=kind, outputs=outputs, ratio=found)

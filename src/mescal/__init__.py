@@ -14,6 +14,7 @@ from . import (
 )
 from .certificate import Certificate as Certificate, Measured as Measured, Tolerance as Tolerance, certify as certify
 from .errors import InputError as InputError, InputTypeError as InputTypeError
+from .experiments.resume import resume as resume
 from .outer import Result as Result, Status as Status, minimize as minimize
 from .problem import (
     Constraint as Constraint,

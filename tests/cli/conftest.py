@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from mescal.cli.app import app
 
-TINY = ["saddles/circle", "--set", "sigma=0", "--tol", "0.05"]
+TINY = ["saddles/circle", "--set", "sigma=0", "--tol", "0.05", "--solver", "spider"]
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -25,8 +25,8 @@ def failing(number):
         (["solve", "saddles/circle", "--set", "sigma"], "a name and a value"),
         (["solve", "saddles/circle", "--set", "sigma=x"], "a number >= 0"),
         (["solve", "saddles/circle", "--set", "sigma=1", "--set", "sigma=2"], "sets sigma twice"),
-        (["solve", "saddles/circle", "--option", "batch=many"], "mescal solvers spider"),
-        (["solve", "saddles/circle", "--option", "search=1"], "mescal solvers spider"),
+        (["solve", "saddles/circle", "--solver", "spider", "--option", "batch=many"], "mescal solvers spider"),
+        (["solve", "saddles/circle", "--solver", "spider", "--option", "search=1"], "mescal solvers spider"),
         (["solve", "saddles/circle", "--tol", "-1"], "a positive finite number"),
         (["solve", "saddles/circle", "--seed", "-1"], "an integer from 0"),
         (["solve", "saddles/circle", "--cone", "square"], "cone='square'"),
@@ -125,7 +125,7 @@ def test_a_folder_that_cannot_be_read(mescal, tmp_path, monkeypatch):
 
 
 def test_a_full_disk_is_said_before_anything_is_computed(mescal, tiny, tmp_path, monkeypatch):
-    monkeypatch.setattr("mescal.experiments.files.os.fsync", failing(errno.ENOSPC))
+    monkeypatch.setattr("mescal.files.os.fsync", failing(errno.ENOSPC))
     result = mescal("solve", *tiny, "--out", "r", "-q")
     assert result.exit_code == 1 and "no space left" in result.stderr and "free some space" in result.stderr
     assert list((tmp_path / "r").iterdir()) == []
@@ -142,7 +142,7 @@ def test_a_disk_that_fills_during_a_run(mescal, tiny, tmp_path, monkeypatch):
         flush(descriptor)
 
     with monkeypatch.context() as patch:
-        patch.setattr("mescal.experiments.files.os.fsync", fsync)
+        patch.setattr("mescal.files.os.fsync", fsync)
         result = mescal("solve", *tiny, "--out", "r", "-q")
     assert result.exit_code == 1 and "solution.npz could not be written: no space left" in result.stderr
     assert [p.name for p in (tmp_path / "r").iterdir()] == ["config.json"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mescal import problems as known_problems, solvers as known_solvers
+from mescal import baselines as known_baselines, problems as known_problems, solvers as known_solvers
 from mescal.experiments import product
 
 COMMANDS = ("solve", "certify", "resume", "report", "reproduce", "compare", "problems", "solvers", "datasets", "theory")
@@ -44,7 +44,7 @@ def test_problems(mescal):
 
 def test_solvers(mescal):
     listing = mescal("solvers")
-    assert all(name in listing.stdout for name in known_solvers.names())
+    assert all(name in listing.stdout for name in (*known_solvers.names(), *known_baselines.names()))
     one = mescal("solvers", "spider")
     assert "period" in one.stdout and "batch=0" in one.stdout and "0 is left to the solver" in one.stdout
     assert json.loads(mescal("solvers", "spider", "--json").stdout)["settings"]["batch"] == 0

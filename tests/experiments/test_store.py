@@ -67,7 +67,7 @@ def test_vector_constraints_and_slacks_keep_their_order(tmp_path):
         E(lambda x: ((x["a"] - target) ** 2).sum() + x["b"] ** 2),
         {"cap": E(lambda x: x["a"]) <= np.array([0.5, 9.0, 9.0]), "tie": E(lambda x: x["a"][2] + x["b"]) == 2.0},
     )
-    result = mescal.minimize(problem, {"a": np.zeros(3, np.float32), "b": np.float32(0)}, tol=0.01)
+    result = mescal.minimize(problem, {"a": np.zeros(3, np.float32), "b": np.float32(0)}, tol=0.01, solver="spider")
     write_config(tmp_path / "r", {"problem": "mine"})
     run = write_result(tmp_path / "r", result, problem="mine", about={})
     solution = run.solution()

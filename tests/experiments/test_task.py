@@ -60,9 +60,13 @@ def test_parameters_are_complete_and_the_cone_suits_the_problem():
 
 def test_folders_name_what_differs_from_the_defaults():
     plain = task("fairness/bank")
-    assert plain.folder == Path("fairness/bank/spider/tol=0.01/seed=0")
+    assert plain.folder == Path("fairness/bank/auto/tol=0.01/seed=0")
     other = task(
-        "fairness/bank", parameters={"group": "job=blue collar/x"}, options={"batch": 8}, tol=Tolerance(0.1, 0.2)
+        "fairness/bank",
+        parameters={"group": "job=blue collar/x"},
+        solver="spider",
+        options={"batch": 8},
+        tol=Tolerance(0.1, 0.2),
     )
     assert other.folder == Path("fairness/bank,group=job=blue-collar/x/spider,batch=8/tol=0.1,0.2/seed=0")
 
@@ -103,7 +107,7 @@ def test_an_own_problem_is_made_with_its_parameters(own_file):
     assert Task.from_config(json.loads(json.dumps(made.config()))) == made
     named = made.make_problem()
     assert named.name == "own.py:make" and named.description == "A parabola." and named.x0.shape == (1,)
-    assert made.folder == Path("own.py-make,center=2.0/spider/tol=0.01/seed=0")
+    assert made.folder == Path("own.py-make,center=2.0/auto/tol=0.01/seed=0")
 
 
 @pytest.mark.parametrize(

@@ -21,10 +21,10 @@ def problem() -> mescal.Problem:
 
 
 def test_x0_beside_start_is_where_the_run_starts(problem):
-    first = mescal.minimize(problem, np.full(2, 0.5, np.float32), tol=0.01)
+    first = mescal.minimize(problem, np.full(2, 0.5, np.float32), tol=0.01, solver="spider")
     x0 = np.full(2, 3.0, np.float32)
-    moved = mescal.minimize(problem, x0, start=first, tol=1e-6, max_outer=1, max_inner=1)
-    fresh = mescal.minimize(problem, x0, tol=1e-6, max_outer=1, max_inner=1)
+    moved = mescal.minimize(problem, x0, start=first, tol=1e-6, max_outer=1, max_inner=1, solver="spider")
+    fresh = mescal.minimize(problem, x0, tol=1e-6, max_outer=1, max_inner=1, solver="spider")
     assert moved.history[0].value_start == fresh.history[0].value_start == pytest.approx(2 * 81 / 4, rel=1e-5)
 
 
@@ -40,7 +40,7 @@ def test_ctrl_c_inside_an_inner_solve_keeps_what_it_did(problem, monkeypatch):
     monkeypatch.setattr(Spider, "chunk", 1)
     monkeypatch.setattr(inner, "advance", interrupted)
     x0 = np.full(2, 3.0, np.float32)
-    result = mescal.minimize(problem, x0, tol=1e-7)
+    result = mescal.minimize(problem, x0, tol=1e-7, solver="spider")
     assert result.status is Status.INTERRUPTED and len(calls) == 4
     assert result.objective < 0.5 * 2 * 81 / 4 and np.linalg.norm(result.x) < np.linalg.norm(x0)
     assert len(result.history) == 1 and result.history[0].inner == "stopped" and result.history[0].inner_steps > 0
@@ -51,7 +51,7 @@ def test_ctrl_c_before_anything_was_done_returns_the_start(problem, monkeypatch)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(inner, "advance", interrupted)
-    result = mescal.minimize(problem, np.full(2, 3.0, np.float32), tol=1e-7)
+    result = mescal.minimize(problem, np.full(2, 3.0, np.float32), tol=1e-7, solver="spider")
     assert result.status is Status.INTERRUPTED and len(result.history) == 0
     np.testing.assert_array_equal(result.x, np.full(2, 3.0, np.float32))
 

@@ -93,6 +93,7 @@ class TestEverySolver:
 
     def test_nothing_recompiles(self, problem, solved, name):
         """Another start, seed and tolerance, and 30 outer iterations: no function is traced again, nothing is compiled."""
+        assert solved[name].seconds.compile >= 0  # compiled by now
         before = len(TRACES)
         other = mescal.minimize(problem, X0 + 0.1, solver=name, tol=0.01, seed=3)
         many = mescal.minimize(problem, X0, solver=name, tol=1e-7, seed=4, max_outer=30, max_inner=40)
@@ -146,15 +147,15 @@ class TestEverySolver:
 
 def test_warm_continuation(problem, solved):
     """Where a run ended, the same tolerance costs a look and a certificate; a tighter one starts from there."""
-    again = mescal.minimize(problem, tol=0.005, start=solved["spider"])
+    again = mescal.minimize(problem, tol=0.005, start=solved["spider"], solver="spider")
     assert again.converged and again.outer_iterations == 1 and np.array_equal(again.x, solved["spider"].x)
     assert again.work.total < solved["spider"].work.total
-    tighter = mescal.minimize(problem, tol=0.001, start=solved["spider"])
+    tighter = mescal.minimize(problem, tol=0.001, start=solved["spider"], solver="spider")
     assert tighter.converged and tighter.objective < solved["spider"].objective
 
 
 def test_relative_tolerance_is_reached(problem):
-    result = mescal.minimize(problem, X0, tol=Tolerance(0.01, 0.01, relative=0.01), seed=0)
+    result = mescal.minimize(problem, X0, tol=Tolerance(0.01, 0.01, relative=0.01), seed=0, solver="spider")
     assert result.converged and result.certificate.relative_stationarity.upper <= 0.01
 
 
@@ -163,7 +164,7 @@ def test_scales_are_undone(factor, row, tol):
     """Objective and constraint far from unit scale: the right point, and the multiplier -2 factor / row, unscaled."""
     rows = {"a": POSITIVES, "factor": np.full(400, factor, np.float32), "row": np.full(400, row, np.float32)}
     scaled = mescal.Problem(E(stretched, over=rows), {"c": E(stretched_row, over=rows) == 0.0})
-    result = mescal.minimize(scaled, X0, tol=Tolerance(gradient=tol, curvature=tol))
+    result = mescal.minimize(scaled, X0, tol=Tolerance(gradient=tol, curvature=tol), solver="spider")
     assert result.converged, str(result)
     np.testing.assert_allclose(result.x, POSITIVES.mean(0) + np.eye(4)[0], atol=0.01)
     np.testing.assert_allclose(result.multipliers["c"], -2 * factor / row, rtol=0.02)
@@ -178,13 +179,13 @@ def stretched_row(w, r):
 
 
 def test_exact_records_are_apart(problem):
-    result = mescal.minimize(problem, X0, tol=0.01, record="exact")
+    result = mescal.minimize(problem, X0, tol=0.01, record="exact", solver="spider")
     assert result.history[0].outer == -1 and result.history[0].objective == pytest.approx(0.5)
     assert len(result.history) == 1 + result.outer_iterations
     for row in result.history:
         assert set(row.exact) == {"stationarity", "feasibility", "curvature", "objective"}
     assert result.history[-1].exact["feasibility"] == pytest.approx(result.certificate.feasibility.value, abs=1e-6)
-    plain = mescal.minimize(problem, X0, tol=0.01)
+    plain = mescal.minimize(problem, X0, tol=0.01, solver="spider")
     assert plain.work.total == result.work.total and plain.work.certificate < result.work.certificate
 
 
@@ -193,7 +194,7 @@ def test_pytree_parameters(problem):
         E(lambda p, a: miss(jnp.append(p["w"], p["b"]), a), over=POSITIVES),
         {"rate": E(lambda p, a: score(jnp.append(p["w"], p["b"]), a), over=NEGATIVES) <= 0.2},
     )
-    result = mescal.minimize(split, {"w": X0[:3], "b": X0[3]}, tol=0.01)
+    result = mescal.minimize(split, {"w": X0[:3], "b": X0[3]}, tol=0.01, solver="spider")
     assert result.converged and set(result.x) == {"w", "b"} and result.x["w"].shape == (3,)
 
 

@@ -28,7 +28,7 @@ def problem() -> mescal.Problem:
 @pytest.fixture(scope="module")
 def result(problem) -> mescal.Result:
     tol = Tolerance(gradient=FACTOR / 100, curvature=FACTOR / 100)
-    return mescal.minimize(problem, np.zeros(2, np.float32), tol=tol)
+    return mescal.minimize(problem, np.zeros(2, np.float32), tol=tol, solver="spider")
 
 
 def test_there_and_back():
@@ -64,6 +64,6 @@ def test_the_judge_measures_the_whole_space_at_the_same_penalty(result):
 
 def test_the_penalty_survives_a_continuation(problem, result):
     """Scales are chosen anew where a run continues; the penalty of the problem as stated goes on from where it was."""
-    again = mescal.minimize(problem, tol=result.tolerance, start=result, max_outer=1)
+    again = mescal.minimize(problem, tol=result.tolerance, start=result, max_outer=1, solver="spider")
     assert again.history[0].penalty >= result.penalty * (1 - 1e-6)
     assert again.converged

@@ -27,6 +27,8 @@ def real_runs(tmp_path_factory, make_sigmoid_problem):
         asked = {"problem": "own", "solver": "spider", "seed": seed, "tol": tol, "record": "exact"}
         write_config(root / f"seed={seed}", asked)
         budget = 1.0 if seed == 3 else None
-        result = mescal.minimize(problem, np.zeros(4, np.float32), tol=tol, seed=seed, record="exact", max_work=budget)
+        result = mescal.minimize(
+            problem, np.zeros(4, np.float32), tol=tol, seed=seed, record="exact", max_work=budget, solver="spider"
+        )
         runs.append(write_result(root / f"seed={seed}", result, problem="own", about={}))
     return runs

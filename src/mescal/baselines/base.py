@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
-import numpy as np
 
 from ..errors import InputError, InputTypeError
 from ..oracle import Lagrangian
@@ -20,7 +19,7 @@ from ..problem import Problem
 from .measure import Reading, Seen
 from .run import Run
 
-UNUSED = {"max_inner": 1, "growth": 2.0, "bounded_dual": True, "scale": False, "record": None, "confidence": 0.95}
+UNUSED = {"max_inner": 1, "growth": 2.0, "bounded_dual": True, "scale": False, "confidence": 0.95}
 
 
 class OutOfClass(InputError):
@@ -77,6 +76,7 @@ class Baseline(eqx.Module):
         seed: int = 0,
         max_work: float | None = None,
         max_seconds: float | None = None,
+        record: str | None = None,
         progress: Any = None,
         callback: Any = None,
     ) -> Result:
@@ -96,7 +96,8 @@ class Baseline(eqx.Module):
             max_outer=self.max_outer,
             max_work=max_work,
             max_seconds=max_seconds,
-            penalty=float(np.float64(1.1)),
+            record=record,
+            penalty=1.1,
             callback=callback,
             progress=progress,
             **UNUSED,

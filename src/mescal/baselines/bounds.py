@@ -15,6 +15,7 @@ from functools import partial
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..curvature.lanczos import empty, lanczos_step
 from ..oracle import Lagrangian, Work
@@ -24,6 +25,7 @@ from ..solvers.move import natural_radius
 SAMPLES = 64
 STEPS = 6  # of Lanczos: extreme eigenvalues to a few per cent, which the margin covers
 MARGIN = 1.1
+LARGEST_PENALTY = 1e4  # to start with
 WAY = (0.0, 0.25, 1.0)  # of the trust radius
 FORGET = 0.5  # of what was seen before: a bound falls by no more at a time
 
@@ -40,6 +42,11 @@ class Bounds(eqx.Module):
     def smoothness(self, weight: jax.Array) -> jax.Array:
         """Of the gradient of f + weight . c, weights held fixed."""
         return self.slope[0] + jnp.abs(weight) @ self.slope[1:]
+
+    def balanced(self) -> float:
+        """max(1, L_f / |J|^2), within reason: the penalty at which objective and penalty are equally curved."""
+        steep = float(self.jacobian) ** 2
+        return float(np.clip(float(self.slope[0]) / steep, 1.0, LARGEST_PENALTY)) if steep > 0 else 1.0
 
     def after(self, before: "Bounds | None") -> "Bounds":
         """These, but no lower than a share of what was seen before."""

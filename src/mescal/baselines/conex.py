@@ -113,9 +113,7 @@ class ConEx(Baseline):
         x, slack = oracle.form.split(z)
         z = oracle.form.join(x, jnp.zeros_like(slack))
         nothing = jnp.zeros_like(memory.multipliers)
-        return State(
-            fresh_progress(z, key), memory, z, z, nothing, jnp.zeros_like(z), nothing, jnp.zeros((), z.dtype)
-        )
+        return State(fresh_progress(z, key), memory, z, z, nothing, jnp.zeros_like(z), nothing, jnp.zeros((), z.dtype))
 
     def step(self, oracle, state, plan):
         """One step of ConEx."""

@@ -51,9 +51,7 @@ def measure(oracle: Lagrangian, z: jax.Array, key: jax.Array, n: jax.Array) -> t
 
 def plain(oracle: Lagrangian) -> Lagrangian:
     """The same problem without multipliers and penalty: L = f."""
-    return replace(
-        oracle, multipliers=jnp.zeros_like(oracle.multipliers), penalty=jnp.zeros_like(oracle.penalty)
-    )
+    return replace(oracle, multipliers=jnp.zeros_like(oracle.multipliers), penalty=jnp.zeros_like(oracle.penalty))
 
 
 @eqx.filter_jit
@@ -80,6 +78,33 @@ def augmented(oracle: Lagrangian, z: jax.Array, seen: Seen) -> tuple[Any, ...]:
     reach = SURE * oracle.penalty * jnp.sqrt(seen.constraint_variance)
     norm, multipliers = stationarity(oracle, z, seen, multipliers, reach)
     return z, seen, multipliers, norm
+
+
+@eqx.filter_jit
+def existing(oracle: Lagrangian, z: jax.Array, seen: Seen, violation: jax.Array) -> tuple[Any, ...]:
+    """Point, measurement, multipliers and stationarity at least-squares multipliers, as KKT conditions ask for any.
+
+    An inequality that holds with no more than `violation` to spare is taken to be active: its slack is 0.
+    """
+    layout = oracle.form.program.layout
+    if layout.slack_size:
+        x, slack = oracle.form.split(z)
+        room = slack - seen.constraint[layout.inequality]
+        moved = oracle.form.join(x, jnp.where(room > violation, room, 0))
+        seen = seen._replace(constraint=seen.constraint + seen.jacobian @ (moved - z))
+        z = moved
+    multipliers = least_squares(oracle, z, seen)
+    norm, _ = stationarity(oracle, z, seen, multipliers, jnp.zeros_like(multipliers))
+    return z, seen, multipliers, norm
+
+
+def read_penalised(oracle: Lagrangian, z: jax.Array, seen: Seen, violation: Any, step: float, batch: int) -> Reading:
+    """How a method that minimises L reads a measurement: as a stationary point of L, or, where feasible, as a KKT point."""
+    first = augmented(oracle, z, seen)
+    other = existing(oracle, z, seen, violation)
+    feasible = float(jnp.linalg.norm(other[1].constraint)) <= float(violation)
+    z, seen, multipliers, norm = other if feasible and float(other[3]) < float(first[3]) else first
+    return Reading(z, seen, multipliers, norm, step, batch)
 
 
 @eqx.filter_jit

@@ -7,10 +7,11 @@
 One loop, a fixed small batch, no multipliers: stationarity and violation both fall like k^(-1/5), the violation like
 |lam*| / rho_k. For a tolerance eps the theory takes rho of order 1/eps.
 
-Deviations: 1. rho_0 starts at max(1, L_f/|J|^2), at which objective and penalty are equally curved; where a stationary point
-turns out to be infeasible by v, the loop starts anew from it with rho_0 larger by 2 v/eps: the violation falls like 1/rho. 2. L(rho) = L_f + rho (|J|^2 + sum_j |c_j| L_j) is estimated where
-the steps go; a trust radius holds steps that an estimate from a flat region would make too long. 3. k_0 = 100 delays the
-decay. 4. The last iterate is measured, not a random one. 5. Slacks have their own step (`solvers.move`).
+Deviations: 1. rho_0 starts at max(1, L_f/|J|^2), at which objective and penalty are equally curved. Where a stationary point
+is infeasible by v, the loop starts anew from it with rho_0 larger by 2 v/eps: the violation falls like 1/rho. 2. L(rho) =
+L_f + rho (|J|^2 + sum_j |c_j| L_j) is estimated where the steps go; a trust radius holds steps that an estimate from a flat
+region would make too long. 3. k_0 = 100 delays the decay. 4. The last iterate is measured, not a random one. 5. Slacks have
+steps in their own unit (`storm.metric_step`).
 """
 
 from typing import ClassVar
@@ -18,14 +19,13 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from ..solvers.base import EXHAUSTED, STATIONARY, Progress, fresh_progress
 from ..solvers.epoch import TRIGGER
-from ..solvers.move import gradient_step
+from ..theory.survey import SMALLEST_SMOOTHNESS
 from .base import Baseline
-from .measure import Reading, augmented
-from .storm import moved_on, paired_gradients, recursion, running
+from .measure import read_penalised
+from .storm import metric_step, moved_on, paired_gradients, recursion, running
 
 SAFE = 2.0  # times the penalty at which the violation would just meet the tolerance
 HIGHEST = 1e8  # penalty
@@ -79,8 +79,7 @@ class PenaltyStorm(Baseline):
 
     def memory(self, run):
         """rho_0, and G from the first measurement."""
-        balanced = run.bounds.slope[0] / jnp.maximum(run.bounds.jacobian**2, 1e-12)
-        run.penalty = self.penalty or float(np.clip(balanced, 1.0, HIGHEST))
+        run.penalty = self.penalty or run.bounds.balanced()
         rho = run.array(run.penalty)
         return Memory(run.seen.gradient + rho * run.seen.constraint @ run.seen.jacobian, jnp.int32(0), rho, 0 * rho)
 
@@ -89,9 +88,7 @@ class PenaltyStorm(Baseline):
         bounds = run.bounds
         penalised = bounds.jacobian**2 + jnp.abs(run.seen.constraint) @ bounds.slope[1:]
         least, most = run.least(self.batch), run.leg
-        return Plan(
-            run.array(TRIGGER * run.target), jnp.int32(least), jnp.int32(most), bounds.slope[0], penalised
-        )
+        return Plan(run.array(TRIGGER * run.target), jnp.int32(least), jnp.int32(most), bounds.slope[0], penalised)
 
     def init(self, oracle, z, plan, memory, key):
         """Where the last leg ended."""
@@ -103,43 +100,38 @@ class PenaltyStorm(Baseline):
     def _decay(self, memory: Memory, k: jax.Array) -> jax.Array:
         return 1 + k.astype(memory.estimate.dtype) / self.delay
 
-    def _step(self, plan: Plan, memory: Memory) -> jax.Array:
-        smoothness = plan.curved + self._rho(memory, memory.steps) * plan.penalised
-        return self._decay(memory, memory.steps) ** (-2 / 5) / (2 * jnp.maximum(smoothness, 1e-12))
-
     def step(self, oracle, state, plan):
         """One step."""
         progress, memory = state.progress, state.memory
         k = memory.steps
         rho, later = self._rho(memory, k), self._rho(memory, k + 1)
         share = jnp.minimum(1, self.momentum * self._decay(memory, k) ** (-4 / 5))
-        now_at = eqx.tree_at(lambda o: o.penalty, oracle, rho)
-        one = jnp.ones((), progress.z.dtype)
-        step = self._step(plan, memory)
-        z = gradient_step(now_at, progress.z, memory.estimate, 1 / step, one)
-        now, before, spent = paired_gradients(
-            oracle, z, progress.z, jnp.stack([later, rho]), progress.key, self.batch
-        )
+        smoothness = jnp.maximum(plan.curved + rho * plan.penalised, SMALLEST_SMOOTHNESS)
+        length = self._decay(memory, k) ** (-2 / 5) / 2
+        z = metric_step(oracle, progress.z, memory.estimate, length, smoothness, rho)
+        now, before, spent = paired_gradients(oracle, z, progress.z, jnp.stack([later, rho]), progress.key, self.batch)
         estimate = recursion(memory.estimate, now, before, share)
         small = jnp.linalg.norm(oracle.project_tangent(z, -estimate)) <= plan.gradient
         taken = progress.steps + 1
         status = jnp.where(small & (taken >= plan.least), STATIONARY, running(taken >= plan.most, EXHAUSTED))
         finite = jnp.all(jnp.isfinite(estimate)) & jnp.all(jnp.isfinite(z))
-        return State(moved_on(progress, z, finite, status, spent), Memory(estimate, k + 1, memory.penalty, step))
+        return State(
+            moved_on(progress, z, finite, status, spent), Memory(estimate, k + 1, memory.penalty, length / smoothness)
+        )
 
     def read(self, run, oracle, state, z, seen):
-        """At the multipliers rho c."""
+        """At the multipliers rho c, or, where it is feasible, at the best ones: the method has none of its own."""
         memory = state.memory
         run.penalty = float(self._rho(memory, memory.steps))
-        z, seen, multipliers, norm = augmented(run.oracle(), z, seen)
-        return Reading(z, seen, multipliers, norm, float(memory.step), self.batch)
+        return read_penalised(run.oracle(), z, seen, run.array(run.violation), float(memory.step), self.batch)
 
     def learn(self, run, reading):
         """A larger rho_0 where a stationary point is not feasible enough."""
-        size = float(jnp.linalg.norm(reading.seen.constraint))
+        constraint = reading.seen.constraint
+        size = float(jnp.linalg.norm(constraint))
         if self.penalty or size <= run.violation or float(reading.stationarity) > run.target:
             return
-        seen, rho = run.seen, min(run.penalty * SAFE * size / run.violation, HIGHEST)
-        run.penalty = rho
-        estimate = seen.gradient + run.array(rho) * seen.constraint @ seen.jacobian
-        run.memory = Memory(estimate, jnp.int32(0), run.array(rho), run.memory.step)
+        run.penalty = min(run.penalty * SAFE * size / run.violation, HIGHEST)
+        rho = run.array(run.penalty)
+        estimate = reading.seen.gradient + rho * constraint @ reading.seen.jacobian
+        run.memory = Memory(estimate, jnp.int32(0), rho, run.memory.step)

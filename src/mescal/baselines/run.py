@@ -4,28 +4,39 @@ Nothing is scaled, and no iterate is taken back: what the methods do not say is 
 are the clock, the budgets, the rows of the history, the judge and what a refusal by it costs.
 """
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..certificate import Certificate
-from ..oracle import Lagrangian, Tally, surrogate
+from ..oracle import Lagrangian, surrogate
 from ..outer.clock import Clock
-from ..outer.goals import LARGEST_FIRST, LARGEST_RESET, RESET_ACCURACY, SAMPLED, SMALLEST_RESET, gradient_tolerance, ready
-from ..outer.history import History, Row
-from ..outer.inner import Solved, chunks
-from ..outer.record import make_row
-from ..outer.result import Result, Seconds, WorkDone
+from ..outer.ending import hand_back, stop_between, stop_inside
+from ..outer.goals import (
+    LARGEST_FIRST,
+    LARGEST_RESET,
+    RESET_ACCURACY,
+    SAMPLED,
+    SMALLEST_RESET,
+    gradient_tolerance,
+    ready,
+)
+from ..outer.inner import Solved
+from ..outer.record import make_row, start_row
+from ..outer.result import Result
 from ..outer.scaling import Scales
 from ..outer.settings import Settings
 from ..outer.start import checked_start
+from ..outer.state import State
 from ..outer.status import Status
-from ..outer.verdict import is_infeasible, judge, last_judgement, learn_from_refusal
+from ..outer.stops import Stops
+from ..outer.verdict import is_infeasible, judge, learn_from_refusal
+from ..outer.watchdog import Watchdog
 from ..problem import EqualityForm, Problem
-from ..solvers.base import BROKEN, EXHAUSTED, STATIONARY, VERIFIED, Outcome
-from ..solvers.drive import begin
+from ..solvers.base import BROKEN, EXHAUSTED, RUNNING, STATIONARY, VERIFIED, Outcome
+from ..solvers.drive import advance, begin
 from ..solvers.epoch import regularity
 from ..solvers.move import natural_radius
 from ..theory.survey import Survey, survey
@@ -41,34 +52,36 @@ HALF = 0.5  # of the last residual: what a measurement far from the tolerance mu
 DECREASE = 0.5  # of the best residual so far: less than this is no progress
 
 
-class Run:
-    """The state of one run between legs."""
+class Run(State):
+    """One run: its state between legs, and what does not change in its course."""
+
+    bounds: Bounds
+    seen: Seen
 
     def __init__(self, problem: Problem, x0: Any, baseline: "Baseline", settings: Settings):
         self.clock = Clock()
-        self.problem, self.settings, self.solver = problem, settings, baseline
+        self.problem, self.settings = problem, settings
+        self.solver = replace(baseline, max_outer=0)  # the cap is `settings`'; other caps share compiled programs
         self.program, vector = problem.bind(x0, "x0")
         self.dtype = jax.dtypes.canonicalize_dtype(vector.dtype)
         self.data = problem.device_data(self.dtype)
         self.key = jax.random.key(settings.seed, impl="threefry2x32")
-        self.work, self.searches, self.judged = Tally(), Tally(), Tally()
-        self.history = History()
-        self.outer, self.refusals, self.patience = 0, 0, 0
-        self.tighter, self.curvature_factor = 1.0, 1
-        self.certificate: Certificate | None = None
-        self.certify_seconds = 0.0
+        self.stops, self.watchdog = Stops(), Watchdog(settings.watchdog)
         layout = self.program.layout
         self.scales = Scales(1.0, np.ones(layout.size))
-        self.multipliers = np.zeros(layout.size)  # of the present point, as the method understands it
-        self.dual = np.zeros(layout.size)  # of the function that the method minimises
-        self.penalty = settings.penalty
-        self.residual = self.best = np.inf
-        self.bounds: Bounds | None = None
         x = jnp.asarray(checked_start(problem, self.program, vector), self.dtype)
-        self.z = self.form.join(x, jnp.zeros(layout.slack_size, self.dtype))
+        super().__init__(
+            z=self.form.join(x, jnp.zeros(layout.slack_size, self.dtype)),
+            multipliers=np.zeros(layout.size),  # of the present point, as the method understands it
+            memory=None,
+            scales=self.scales,
+            penalty=settings.penalty,
+        )
+        self.dual = np.zeros(layout.size)  # of the function that the method minimises
+        self.begun, self.refusals, self.patience = 0, 0, 0
+        self.residual = self.best = np.inf
+        self.looked_from: Any = None  # where the bounds are from
         self.large_batch = self.program.population or SMALLEST_RESET
-        self.seen: Seen
-        self.memory: Any = None
 
     # ---- what a baseline may ask
 
@@ -82,9 +95,7 @@ class Run:
 
     def oracle(self) -> Lagrangian:
         """The augmented Lagrangian at the method's present multipliers and penalty."""
-        return Lagrangian(
-            self.form, self.data, self.array(self.dual), self.array(self.penalty), surrogate("ustat")
-        )
+        return Lagrangian(self.form, self.data, self.array(self.dual), self.array(self.penalty), surrogate("ustat"))
 
     def array(self, values: Any) -> jax.Array:
         """Numbers as an array of the run's type."""
@@ -111,20 +122,21 @@ class Run:
         return self.residual <= DECREASE * self.best
 
     def least(self, batch: int) -> int:
-        """Steps before a leg may end by itself: the measurement that follows should not cost much more than they."""
-        return int(np.clip(self.large_batch // (8 * batch), 16, self.leg))
+        """Steps before a leg may end by itself: a quarter, and enough to cost as much as the measurement that follows."""
+        return int(np.clip(self.large_batch // (2 * batch), self.leg // 4, self.leg))
 
     # ---- measurements
 
     def _look_around(self, oracle: Lagrangian):
         """Bounds at the present point, unless those at hand are from near it."""
         x, _ = self.form.split(self.z)
-        if self.bounds is not None:
-            if float(jnp.linalg.norm(x - self.looked_from)) <= MOVED * float(natural_radius(x)):
-                return
+        before = None if self.looked_from is None else self.bounds
+        far = np.inf if self.looked_from is None else float(jnp.linalg.norm(x - self.looked_from))
+        if far <= MOVED * float(natural_radius(x)):
+            return
         bounds, spent = look_around(oracle, self.z, jax.random.fold_in(self.key, (1 << 29) + self.outer))
         self.work += spent.tally()
-        self.bounds, self.looked_from = bounds.after(self.bounds), x
+        self.bounds, self.looked_from = bounds.after(before), x
 
     def _survey(self, oracle: Lagrangian, z: jax.Array) -> Survey:
         seen = survey(oracle, z, jax.random.fold_in(self.key, (1 << 30) + self.outer))
@@ -178,19 +190,23 @@ class Run:
 
     def go(self) -> Result:
         """Legs until a certificate, a cap, a budget, or an interruption."""
-        status = None
-        try:
-            status = self._start()
-            for k in range(self.settings.max_outer):
-                self.outer = k
-                status = status or self._leg()
-                if status is not None:
-                    break
-            else:
-                status = Status.OUTER_LIMIT
-        except KeyboardInterrupt:
-            status = Status.INTERRUPTED
-        return self._result(status)
+        with self.stops, self.watchdog:
+            try:
+                status = self._start() or self._legs()
+            except KeyboardInterrupt:
+                status = Status.INTERRUPTED
+            self.watchdog.move("the last certificate")
+            return hand_back(self, status, self.penalty)
+
+    def _legs(self) -> Status:
+        if self.settings.record == "exact":
+            self.history.append(start_row(self))
+        for k in range(self.settings.max_outer):
+            self.outer, self.begun = k, k + 1
+            status = self._leg()
+            if status is not None:
+                return status
+        return Status.OUTER_LIMIT
 
     def _start(self) -> Status | None:
         """Slacks that meet the inequalities where they can, a first measurement, bounds, the method's memory."""
@@ -216,7 +232,7 @@ class Run:
         before = self._value(oracle, self.seen)
         plan = baseline.plan(self)
         state = begin(baseline, oracle, self.z, plan, self.memory, jax.random.fold_in(self.key, self.outer))
-        state, stop = chunks(self, oracle, state, plan)
+        state, stop = self._chunks(oracle, state, plan)
         self.work += state.progress.work.tally()
         if int(state.progress.status) == BROKEN:
             return Status.NOT_FINITE
@@ -259,38 +275,20 @@ class Run:
         elif not candidate and is_infeasible(self, self.multipliers, self.penalty, float(regular)):
             return Status.INFEASIBLE
         baseline.learn(self, reading)
-        return self._over_budget(row)
+        return stop_between(self, row)
+
+    def _chunks(self, oracle: Lagrangian, state: Any, plan: Any) -> tuple[Any, Status | None]:
+        """Chunks of steps until the leg ends, or something ends the run."""
+        chunk = jnp.int32(self.solver.chunk)
+        while True:
+            state = advance(self.solver, oracle, state, plan, chunk)
+            running = int(state.progress.status) == RUNNING
+            self.watchdog.move(f"leg {self.outer}")
+            if not running:
+                return state, None
+            if (stop := stop_inside(self, state)) is not None:
+                return state, stop
 
     def _value(self, oracle: Lagrangian, seen: Seen) -> jax.Array:
         """L from a measurement."""
         return oracle._combine(seen.objective, seen.constraint)
-
-    def _over_budget(self, row: Row) -> Status | None:
-        """Whether time, work or the user ends the run here."""
-        if self.clock.seconds > self.settings.max_seconds:
-            return Status.TIME_LIMIT
-        if self.work.total > self.settings.max_work:
-            return Status.WORK_LIMIT
-        return Status.STOPPED if self.settings.callback is not None and self.settings.callback(row) else None
-
-    def _result(self, status: Status) -> Result:
-        """Everything, with a certificate of the last good point whatever happened."""
-        certificate = last_judgement(self, self.penalty, status is not Status.NOT_FINITE)
-        if status is not Status.NOT_FINITE and certificate.passes(self.settings.tolerance):
-            status = Status.CERTIFIED
-        return Result(
-            x=self.program.parameters.restore(self.form.split(self.z)[0]),
-            slack=certificate.slack,
-            multipliers=certificate.multipliers,
-            status=status,
-            certificate=certificate,
-            objective=certificate.objective.value,
-            history=self.history,
-            work=WorkDone(self.work, self.judged + certificate.work, self.searches),
-            seconds=Seconds(self.clock.seconds, self.clock.compiling, self.certify_seconds),
-            tolerance=self.settings.tolerance,
-            solver=self.solver.name,
-            seed=self.settings.seed,
-            penalty=self.penalty,
-            outer_iterations=self.outer + 1,
-        )

@@ -9,7 +9,7 @@ PStorm:  z+ = P(z - eta_t d),   d+ = g_S(z+) + (1 - beta_t) (d - g_S(z)),   eta_
 Deviations: 1. L is estimated, by bounds at the start and by the secants of the paired gradients; a trust radius holds steps
 that an estimate from a flat region would make too long. 2. PStorm stops when its running estimate is small and a measurement
 (the paper's final batch of order eps^-2) confirms it, at the iterate that was measured and not at a random one; a refuted
-estimate is replaced by the measured gradient. 3. Slacks of inequalities have their own, exact step (`solvers.move`).
+estimate is replaced by the measured gradient. 3. Slacks of inequalities have steps in their own unit (`storm.metric_step`).
 4. The penalty grows only while the violation is above the tolerance.
 """
 
@@ -24,12 +24,10 @@ import numpy as np
 from ..outer.dual import dual_step, summable_bound
 from ..solvers.base import EXHAUSTED, STATIONARY, Progress, fresh_progress
 from ..solvers.epoch import TRIGGER
-from ..solvers.move import gradient_step
-from ..solvers.secant import secant
 from .base import Baseline
 from .bounds import FORGET
-from .measure import Reading, Seen, augmented
-from .storm import moved_on, paired_gradients, recursion, running
+from .measure import Seen, read_penalised
+from .storm import metric_step, moved_on, paired_gradients, parameter_secant, recursion, running
 
 LEGS = 12  # of one subproblem at most
 
@@ -46,11 +44,12 @@ class Memory(eqx.Module):
 
 
 class Plan(eqx.Module):
-    """The tolerance, and the least and the most steps of a leg."""
+    """The tolerance, the least and the most steps of a leg, and |J|."""
 
     gradient: jax.Array
     least: jax.Array
     most: jax.Array
+    jacobian: jax.Array
 
 
 class State(eqx.Module):
@@ -81,8 +80,7 @@ class StochIALM(Baseline):
 
     def memory(self, run):
         """al_0 = max(1, L/|J|^2), at which objective and penalty are equally curved."""
-        bounds = run.bounds
-        run.penalty = float(jnp.maximum(1, bounds.slope[0] / jnp.maximum(bounds.jacobian**2, 1e-12)))
+        run.penalty = run.bounds.balanced()
         memory = Memory(
             run.seen, run.array(0), jnp.int32(0), jnp.int32(0), jnp.int32(0), jnp.linalg.norm(run.seen.constraint)
         )
@@ -96,7 +94,8 @@ class StochIALM(Baseline):
 
     def plan(self, run):
         """The next leg."""
-        return Plan(run.array(TRIGGER * run.target), jnp.int32(run.least(self.batch)), jnp.int32(run.leg))
+        least, most = run.least(self.batch), run.leg
+        return Plan(run.array(TRIGGER * run.target), jnp.int32(least), jnp.int32(most), run.bounds.jacobian)
 
     def init(self, oracle, z, plan, memory, key):
         """d from the last measurement, at the present multipliers and penalty."""
@@ -113,24 +112,22 @@ class StochIALM(Baseline):
         t = memory.steps.astype(estimate.dtype)
         share, ratio = self._share(t), ((t + 4) / (t + 5)) ** (1 / 3)
         beta = jnp.clip((1 + 24 * share**2 - ratio) / (1 + 4 * share**2), 0, 1)
-        one = jnp.ones((), estimate.dtype)
-        z = gradient_step(oracle, progress.z, estimate, memory.smoothness / share, one)
+        z = metric_step(oracle, progress.z, estimate, share, memory.smoothness, oracle.penalty)
         penalties = jnp.stack([oracle.penalty, oracle.penalty])
         now, before, spent = paired_gradients(oracle, z, progress.z, penalties, progress.key, self.batch)
         estimate = recursion(estimate, now, before, beta)
-        smoothness = jnp.maximum(memory.smoothness, secant(oracle, now - before, z - progress.z))
+        seen = parameter_secant(oracle, now - before, z - progress.z, plan.jacobian)
         small = jnp.linalg.norm(oracle.project_tangent(z, -estimate)) <= plan.gradient
         taken = progress.steps + 1
         status = jnp.where(small & (taken >= plan.least), STATIONARY, running(taken >= plan.most, EXHAUSTED))
         finite = jnp.all(jnp.isfinite(estimate)) & jnp.all(jnp.isfinite(z))
-        memory = replace(memory, steps=memory.steps + 1, smoothness=smoothness)
+        memory = replace(memory, steps=memory.steps + 1, smoothness=jnp.maximum(memory.smoothness, seen))
         return State(moved_on(progress, z, finite, status, spent), memory, estimate)
 
     def read(self, run, oracle, state, z, seen):
-        """At the multipliers y + al c."""
-        z, seen, multipliers, norm = augmented(oracle, z, seen)
+        """At the multipliers y + al c, or, where it is feasible, at the best ones."""
         step = self._share(float(state.memory.steps)) / float(state.memory.smoothness)
-        return Reading(z, seen, multipliers, norm, step, self.batch)
+        return read_penalised(oracle, z, seen, run.array(run.violation), step, self.batch)
 
     def learn(self, run, reading):
         """The next subproblem where this one is solved, or has had its legs; else the same with a fresh estimate."""

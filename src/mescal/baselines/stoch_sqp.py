@@ -30,7 +30,7 @@ from .measure import Reading, least_squares, measure, plain, stationarity
 from .storm import moved_on, running
 
 ETA, SIGMA, BETA, THETA = 0.5, 0.1, 1.0, 10.0  # of the authors' code
-STILL = 1e-8  # |d| below which tau and xi are kept
+STILL = 100  # roundings of g: a shorter d would only show tau and xi its rounding, and they are kept
 LESS = 1e-2  # factor by which tau and xi fall at least
 
 
@@ -113,7 +113,7 @@ class StochSQP(Baseline):
         rise = slope + squared / 2
         trial = jnp.where(rise > 0, (1 - SIGMA) * size / jnp.where(rise > 0, rise, 1), jnp.inf)
         norm = jnp.sqrt(squared)
-        still = norm <= STILL  # then tau and xi would only see rounding
+        still = norm <= STILL * jnp.finfo(z.dtype).eps * jnp.linalg.norm(gradient)
         merit = jnp.where(still, memory.merit, fall(memory.merit, trial))
         decrease = size - merit * slope
         ratio = jnp.where(still, memory.ratio, fall(memory.ratio, decrease / jnp.maximum(merit * squared, tiny)))
@@ -123,15 +123,13 @@ class StochSQP(Baseline):
         moved = z + length * d
         finite = jnp.all(jnp.isfinite(moved)) & jnp.isfinite(merit) & jnp.isfinite(ratio)
         status = running(progress.steps + 1 >= plan.most, EXHAUSTED)
-        return State(
-            moved_on(progress, moved, finite, status, spent), Memory(merit, ratio, memory.batch, length)
-        )
+        return State(moved_on(progress, moved, finite, status, spent), Memory(merit, ratio, memory.batch, length))
 
     def _sample(self, oracle, z, key, plan, memory):
-        """g, c and J from one batch, or from the whole population."""
+        """g, c and J from one batch, in micro-batches as large as the first batch, or from the whole population."""
 
         def batch():
-            at, spent = plain(oracle).estimate(z, key, memory.batch)
+            at, spent = replace(plain(oracle), micro=self.batch).estimate(z, key, memory.batch)
             return (at.gradient, at.constraint, at.jacobian), spent
 
         def whole():
@@ -166,5 +164,6 @@ def longest(decrease: jax.Array, size: jax.Array, bend: jax.Array, least: jax.Ar
     short = 2 * gain / bend  # while a <= 1
     # beyond: bend/2 a^2 + (2 size - gain) a - 2 size = 0
     slope = 2 * size - gain
-    long = (-slope + jnp.sqrt(slope**2 + 4 * bend * size)) / bend
+    root = jnp.sqrt(slope**2 + 4 * bend * size)
+    long = jnp.where(slope > 0, 4 * size / jnp.maximum(slope + root, jnp.finfo(bend.dtype).tiny), (root - slope) / bend)
     return jnp.clip(jnp.where(short <= 1, short, jnp.maximum(long, 1)), least, least + THETA * BETA)

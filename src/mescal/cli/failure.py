@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ..datasets import DownloadError
 from ..errors import InputError
-from ..experiments.files import WriteError
+from ..files import WriteError
 from .screen import complaints
 
 CERTIFIED, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130

@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import problems, solvers
+from .. import baselines, problems, solvers
 from ..certificate import Tolerance
 from ..errors import InputError
+from ..experiments.task import method
 
 CONES = ("paper", "critical", "whole")
 
@@ -19,8 +20,8 @@ def complete_problem(incomplete: str) -> Iterable[tuple[str, str]]:
 
 
 def complete_solver(incomplete: str) -> Iterable[str]:
-    """Names of solvers."""
-    return [name for name in solvers.names() if name.startswith(incomplete)]
+    """Names of solvers and baselines."""
+    return [name for name in (*solvers.names(), *baselines.names()) if name.startswith(incomplete)]
 
 
 def complete_cone(incomplete: str) -> Iterable[str]:
@@ -121,7 +122,7 @@ def solver_options(name: str, given: list[str] | None) -> dict[str, Any]:
     texts = assignments(given, "--option")
     if not texts:
         return {}
-    defaults = solvers.get(name)
+    defaults = method(name, {})
     found: dict[str, Any] = {}
     for option, text in texts.items():
         default = getattr(defaults, option, None)

@@ -9,7 +9,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from ..experiments import compare, reproduce as paper
-from ..experiments.files import write_json, write_text
+from ..files import write_json, write_text
 from . import options
 from .compare import show_comparison
 from .failure import CERTIFIED, FAILED

@@ -5,25 +5,41 @@ from typing import Annotated
 
 import typer
 
-from ..experiments import Task, load_run
+from ..experiments import Task, load_run, resume_run
+from ..experiments.compilation import keep_compilations
 from . import options
-from .solve import carry_out
+from .progress import Progress
+from .solve import finish
 
 
 def resume(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)],
+    max_seconds: options.MaxSeconds = None,
+    max_work: options.MaxWork = None,
+    max_outer: Annotated[
+        int | None,
+        typer.Option("--max-outer", metavar="N", help="A new cap on outer iterations.", show_default="as it was"),
+    ] = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ):
-    """Carry on a run that was killed or interrupted; a finished one is shown.
+    """Carry on a run that was killed, interrupted or, with a larger budget, stopped by one; a finished one is shown.
 
-    Everything needed is in the folder's config.json. Without a checkpoint the run starts over: the same seed leads to the
-    same end.
+    The run goes on from its newest checkpoint and ends as if it had never been stopped. A run that was killed before its
+    first checkpoint starts over: the same seed leads to the same end.
 
-    **Example:**
+    **Examples:**
 
     ```text
     mescal resume runs/a
+    mescal resume runs/a --max-seconds 3600
     ```
     """
-    carry_out(Task.from_config(load_run(run).config), run, force=False, as_json=as_json, quiet=quiet)
+    limits = {"max_seconds": max_seconds, "max_work": max_work, "max_outer": max_outer}
+    stored = load_run(run)
+    if stored.finished and not any(limits.values()):
+        return finish(stored, as_json, "This run has come to its end; nothing was run.")
+    keep_compilations()
+    with Progress(Task.from_config(stored.config), quiet=quiet or as_json) as progress:
+        stored = resume_run(run, limits, progress=progress)
+    return finish(stored, as_json)

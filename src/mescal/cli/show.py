@@ -26,7 +26,7 @@ def show_run(console: Console, stored: StoredRun, lead: str = ""):
         console.print(lead)
     if result is None:
         console.print(
-            f"{shown_path(stored.path)} has not ended; `mescal resume {shown_path(stored.path)}` starts it over."
+            f"{shown_path(stored.path)} has not ended; `mescal resume {shown_path(stored.path)}` carries it on."
         )
         return
     given = Task.from_config(stored.config)
@@ -96,12 +96,16 @@ def facts(result: Mapping[str, Any]) -> Table:
         f"{count(work['total'])} evaluations: {count(work['gradients'])} gradients + 2 x {count(work['hvps'])} "
         f"Hessian-vector products; the judge's own {count(work['certificate'])} are apart",
     )
+    if result.get("reason"):
+        table.add_row("solver", result["reason"])
     table.add_row("outer iterations", f"{result['outer_iterations']}")
     table.add_row(
         "seconds",
         f"{seconds['total']:.2f}, of which compiling {seconds['compile']:.2f} and judging {seconds['certificate']:.2f}, "
         "which overlap",
     )
+    for sentence in result.get("warnings", ()):
+        table.add_row("warning", sentence)
     for column in table.columns[:1]:
         column.style = "dim"
     return table

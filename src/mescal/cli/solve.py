@@ -31,7 +31,7 @@ def solve(
             show_default=False,
         ),
     ] = None,
-    solver: options.Solver = "spider",
+    solver: options.Solver = "auto",
     tol: options.Tol = 0.01,
     seed: options.Seed = 0,
     out: Annotated[
@@ -145,5 +145,5 @@ def finish(stored: StoredRun, as_json: bool, lead: str = ""):
             console.print(f"Next: mescal report {shown_path(stored.path)}", style="dim")
     interrupted = stored.result["status"] == "interrupted"
     if interrupted and not as_json:
-        complaints().print(f"Interrupted; mescal resume {shown_path(stored.path)} starts it over.")
+        complaints().print(f"Interrupted; mescal resume {shown_path(stored.path)} carries it on.")
     raise typer.Exit(CERTIFIED if stored.converged else INTERRUPTED if interrupted else FAILED)

@@ -1,4 +1,4 @@
-"""`mescal solvers`: the sub-solvers, or one of them with its settings."""
+"""`mescal solvers`: the sub-solvers and the baselines, or one of them with its settings."""
 
 import inspect
 import json
@@ -10,8 +10,8 @@ from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
 
-from .. import solvers as known
-from ..solvers import Solver
+from .. import baselines, solvers as known
+from ..experiments.task import method
 from . import options
 from .screen import results
 
@@ -28,16 +28,17 @@ def solvers(
     ] = None,
     as_json: options.Json = False,
 ):
-    """List the sub-solvers, or show one with the settings that --option can change.
+    """List the sub-solvers and the baselines, or show one with the settings that --option can change.
 
     **Examples:**
 
     ```text
     mescal solvers
     mescal solvers spider
+    mescal solvers stoch-ialm
     ```
     """
-    found = [known.get(each) for each in known.names()] if name is None else [known.get(name)]
+    found = [method(each, {}) for each in ((*known.names(), *baselines.names()) if name is None else (name,))]
     if as_json:
         typer.echo(json.dumps([_plain(solver) for solver in found] if name is None else _plain(found[0]), indent=1))
         return
@@ -60,15 +61,15 @@ def solvers(
         console.print("\nA setting of 0 is left to the solver.", style="dim")
 
 
-def _about(solver: Solver) -> str:
+def _about(solver: Any) -> str:
     """The docstring of its file, up to the first blank line."""
     text = inspect.getdoc(sys.modules[type(solver).__module__]) or ""
     return text.partition("\n\n")[0]
 
 
-def _settings(solver: Solver) -> dict[str, Any]:
+def _settings(solver: Any) -> dict[str, Any]:
     return {key: value for key, value in vars(solver).items() if isinstance(value, (bool, int, float, str))}
 
 
-def _plain(solver: Solver) -> dict[str, Any]:
+def _plain(solver: Any) -> dict[str, Any]:
     return {"name": type(solver).name, "about": _about(solver), "settings": _settings(solver)}

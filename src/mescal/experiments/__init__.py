@@ -12,6 +12,7 @@ experiments.compare(swept.runs)
 """
 
 from .own_problem import OwnProblem as OwnProblem, own_problem as own_problem
+from .resume import resume as resume, resume_run as resume_run
 from .run import run as run
 from .store import (
     SCHEMA as SCHEMA,

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from ..files import cannot_read
 from ..outer import History, Row
-from .files import cannot_read
 
 TEXT = ("inner",)  # columns of words; all others hold numbers
 PLAIN = tuple(field.name for field in fields(Row) if field.name not in ("multipliers", "exact"))

@@ -13,9 +13,9 @@ from typing import Any
 
 from ..datasets.lookup import unknown_name
 from ..errors import InputError
+from ..files import cannot_read
 from ..problem import Problem
 from ..problems import NamedProblem, Statement
-from .files import cannot_read
 
 EXAMPLE = "for example my_problem.py:make"
 

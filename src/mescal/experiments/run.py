@@ -1,18 +1,21 @@
 """One task becomes one run folder; a finished one is not run again."""
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..outer import Row, minimize
+from ..files import WriteError, cannot_read
+from ..outer import Result, Row, checkpoint
+from ..outer.resume import resume
 from ..problem import Problem
 from ..problems import NamedProblem
-from .files import WriteError, cannot_read
 from .store import CONFIG, HISTORY, REPORT, RESULT, SOLUTION, StoredRun, is_run, load_run, write_config, write_result
 from .task import Task
 
+CHECKPOINT = "checkpoint"
 FILES = (RESULT, REPORT, HISTORY, SOLUTION, CONFIG)
 
 
@@ -36,15 +39,34 @@ def run(
     if not force and (stored := stored_run(task, path)) is not None:
         return stored
     named = task.make_problem() if named is None else named  # first: a wrong request leaves no folder
+    if not force and checkpoint.files(path / CHECKPOINT):
+        return carry_on(task, path, named, progress)
     clear(path)
     new = [folder for folder in (path, *path.parents) if not folder.exists()]
     write_config(path, task.config())
     try:
-        result = minimize(named.problem, named.x0, progress=progress, **task.arguments())
+        result = task.solve(named, path / CHECKPOINT, progress)
     except InputError:
         forget(path, new)
         raise
-    return write_result(path, result, problem=task.problem, about=about(task, named))
+    return store(task, path, named, result)
+
+
+def carry_on(
+    task: Task, path: Path, named: NamedProblem, progress: Callable[[Row], Any] | None, **limits: Any
+) -> StoredRun:
+    """Go on from the newest checkpoint of a run that did not come to its end."""
+    solver = task.arguments()["solver"]
+    result = resume(path / CHECKPOINT, named.problem, named.x0, solver=solver, progress=progress, **limits)
+    return store(task, path, named, result)
+
+
+def store(task: Task, path: Path, named: NamedProblem, result: Result) -> StoredRun:
+    """Complete the folder; checkpoints go when a run has nothing left to do."""
+    stored = write_result(path, result, problem=task.problem, about=about(task, named))
+    if result.status.final or not checkpoint.files(path / CHECKPOINT):
+        shutil.rmtree(path / CHECKPOINT, ignore_errors=True)
+    return stored
 
 
 def stored_run(task: Task, path: Path) -> StoredRun | None:
@@ -88,6 +110,8 @@ def clear(path: Path):
             return
         for name in FILES:
             (path / name).unlink(missing_ok=True)
+        if (path / CHECKPOINT).is_dir():
+            shutil.rmtree(path / CHECKPOINT)
         for part in filter(_is_leftover, list(path.iterdir())):
             part.unlink(missing_ok=True)
     except OSError as error:

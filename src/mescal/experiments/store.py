@@ -20,8 +20,8 @@ import jax
 import numpy as np
 
 from ..errors import InputError
+from ..files import cannot_read, read_json, write_json, write_text, write_whole
 from ..outer import Result
-from .files import cannot_read, read_json, write_json, write_text, write_whole
 from .history_file import history_text, read_history
 from .result_file import result_content
 

@@ -10,7 +10,8 @@ with joblib.parallel_config(backend="dask"):      # after dask.distributed.Clien
 ```
 
 Tasks that differ in seed and tolerance alone run in one process, one after the other, and share their compilations. A
-sweep that was killed goes on where it stopped when it is started again: finished folders are kept, others start over.
+sweep that was killed goes on where it stopped when it is started again: finished folders are kept, others go on
+from their newest checkpoint or start over.
 """
 
 import os
@@ -23,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..files import WriteError
 from .compilation import keep_compilations, kept_in
-from .files import WriteError
 from .run import clear, run, stored_run
 from .store import CONFIG, RESULT, StoredRun, load_run
 from .task import Task, task

@@ -2,15 +2,16 @@
 
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from .. import problems, solvers
+from .. import baselines, problems, solvers
+from ..baselines import Baseline
 from ..certificate import Tolerance
 from ..errors import InputError
-from ..outer import minimize
+from ..outer import Result, minimize
 from ..outer.settings import Settings, check_settings
 from ..problems import NamedProblem
 from .own_problem import OwnProblem
@@ -28,7 +29,8 @@ class Task:
     - `problem`: a name of `mescal.problems.names()`, or that of a user's own problem.
     - `source`: where a user's own problem is written; None for a named one.
     - `parameters`: of the problem, all of them.
-    - `solver`, `options`: a name of `mescal.solvers.names()`, and settings other than its defaults.
+    - `solver`, `options`: a name of `mescal.solvers.names()` or `mescal.baselines.names()`, and settings other than its
+      defaults.
     - `seed`, `tolerance`, `cone`, `record` and the limits: as for `mescal.minimize`.
     """
 
@@ -98,7 +100,16 @@ class Task:
         """What `minimize` is called with beside the problem and its start."""
         limits = {name: getattr(self, name) for name in LIMITS}
         chosen = {"tol": self.tolerance, "seed": self.seed, "cone": self.cone, "record": self.record}
-        return limits | chosen | {"solver": solvers.get(self.solver, **self.options)}
+        return limits | chosen | {"solver": method(self.solver, self.options)}
+
+    def solve(self, named: NamedProblem, checkpoint: Path, progress: Callable[[Any], Any] | None) -> Result:
+        """Carry it out; baselines keep no checkpoints."""
+        given = self.arguments()
+        if not isinstance(given["solver"], Baseline):
+            return minimize(named.problem, named.x0, progress=progress, checkpoint=checkpoint, **given)
+        options = {"max_outer": self.max_outer} | dict(self.options)
+        given = {name: value for name, value in given.items() if name not in ("solver", "max_outer", "max_inner")}
+        return baselines.get(self.solver, **options).minimize(named.problem, named.x0, progress=progress, **given)
 
     def _changed(self) -> dict[str, Any]:
         if self.source is not None:
@@ -107,11 +118,16 @@ class Task:
         return {name: value for name, value in self.parameters.items() if value != declared[name].default}
 
 
+def method(name: str, options: Mapping[str, Any]) -> solvers.Solver | Baseline:
+    """The sub-solver or the baseline of that name, with these settings."""
+    return baselines.get(name, **options) if name in baselines.names() else solvers.get(name, **options)
+
+
 def task(
     problem: "str | OwnProblem",
     *,
     parameters: Mapping[str, Any] | None = None,
-    solver: str = "spider",
+    solver: str = "auto",
     options: Mapping[str, Any] | None = None,
     seed: int = 0,
     tol: Any = 0.01,
@@ -132,7 +148,7 @@ def task(
         if unknown := set(given) - set(entry.parameters):
             problems.parse(problem, {sorted(unknown)[0]: ""})
         given = {key: p.check(key, given.get(key, p.default)) for key, p in entry.parameters.items()}
-    solvers.get(solver, **(options or {}))
+    method(solver, options or {})
     limits = {"max_outer": max_outer, "max_inner": max_inner, "max_work": max_work, "max_seconds": max_seconds}
     asked = {"tol": tol, "cone": cone, "seed": seed, "record": record} | limits
     defaults = {name: parameter.default for name, parameter in inspect.signature(minimize).parameters.items()}

@@ -10,14 +10,12 @@ import jax.numpy as jnp
 
 from ..problem import EqualityForm, Rows
 from .batch import masked, sum_over_rows
+from .memory import chunk_bytes
 
 # The Jacobian is accumulated row by row in one pass while a source feeds at most this many outputs; above, values come
 # first and a second pass pulls back one weighted row. Equal arithmetic at two: one forward and two pulls against
 # two forwards and one pull, the second forward costing a pass over the data; measured, see benchmarks/oracle_gradient.py.
 ONE_PASS_OUTPUTS = 2
-# Bytes of the rows looked at together. Rows that have left the core's cache between the product with z and the one with
-# the cotangents are read from memory twice: two to three times slower; measured, see benchmarks/oracle_gradient.py.
-CHUNK_BYTES = 2 << 20
 
 
 class Linearised(NamedTuple):
@@ -92,7 +90,7 @@ def _mean(form: EqualityForm, k: int, rows: Rows | None, body) -> Any:
     size = form.program.sources[k].size
     assert rows is not None and size is not None, "a stream has no exact mean"
     width = sum(leaf.nbytes // size for leaf in jax.tree.leaves(rows))
-    total = sum_over_rows(body, rows, size, max(1, CHUNK_BYTES // max(1, width)))
+    total = sum_over_rows(body, rows, size, max(1, chunk_bytes() // max(1, width)))
     return jax.tree.map(lambda leaf: leaf / size, total)
 
 

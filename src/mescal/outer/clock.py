@@ -17,17 +17,27 @@ jax.monitoring.register_event_duration_secs_listener(_listen)
 
 
 class Clock:
-    """Started when made."""
+    """Started when made; a run that is carried on counts what it took before."""
 
     def __init__(self):
         self.started, self.compiled_before = time.perf_counter(), _spent[0]
+        self.earlier, self.compiled_earlier = 0.0, 0.0
+
+    def carry_on(self, seconds: float, compiling: float):
+        """Count what a run took before it was carried on here."""
+        self.earlier, self.compiled_earlier = seconds, compiling
+
+    @property
+    def here(self) -> float:
+        """Since the start of this clock: what limits on seconds are about."""
+        return time.perf_counter() - self.started
 
     @property
     def seconds(self) -> float:
-        """Since the start."""
-        return time.perf_counter() - self.started
+        """Of the whole run."""
+        return self.earlier + self.here
 
     @property
     def compiling(self) -> float:
         """Of those, tracing, lowering and compiling."""
-        return min(_spent[0] - self.compiled_before, self.seconds)
+        return self.compiled_earlier + min(_spent[0] - self.compiled_before, self.here)

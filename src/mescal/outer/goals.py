@@ -9,6 +9,7 @@ import numpy as np
 from ..oracle import Lagrangian
 from ..solvers.base import Goal
 from ..theory.survey import survey
+from .standing import Standing
 
 if TYPE_CHECKING:
     from .run import Run
@@ -30,12 +31,12 @@ def searches_always(outer: int) -> bool:
     return (outer + 1) & outer == 0
 
 
-def ready(run: "Run") -> float:
+def ready(run: Standing) -> float:
     """The violation that a candidate for a certificate may have, unscaled."""
     return run.settings.tolerance.gradient * (SAMPLED if run.program.population is None else READY)
 
 
-def gradient_tolerance(run: "Run") -> float:
+def gradient_tolerance(run: Standing) -> float:
     """What stationarity is held to at the present point, unscaled."""
     tolerance = run.settings.tolerance
     if tolerance.relative is None:

@@ -1,5 +1,6 @@
 """One inner solve on the host: chunks of compiled steps until it ends or a budget is used up, and what came out."""
 
+import logging
 import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -7,16 +8,21 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 
-from ..oracle import Lagrangian
+from ..errors import InputError
+from ..oracle import Lagrangian, memory
 from ..solvers.base import BROKEN, EXHAUSTED, RUNNING, VERIFIED, Goal, Outcome, Progress
 from ..solvers.drive import advance, begin
 from ..solvers.verification import verify
 from ..theory.boosting import Boost
+from .ending import stop_inside
 from .goals import next_goal
+from .state import Unfinished
 from .status import Status
 
 if TYPE_CHECKING:
     from .run import Run
+
+log = logging.getLogger("mescal")
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,10 @@ class Solved:
 def solve(run: "Run", oracle: Lagrangian, penalty: float) -> Solved:
     """The subproblem of this outer iteration, from the present point."""
     key = jax.random.fold_in(run.key, run.outer)
+    if run.unfinished is not None:
+        goal, state = run.unfinished
+        run.unfinished = None
+        return one_solve(run, oracle, goal, key, state)
     if run.promise is None:
         return one_solve(run, oracle, next_goal(run, oracle), key)
     request = run.promise.request(run, oracle, penalty)
@@ -48,7 +58,7 @@ def boosted(run: "Run", oracle: Lagrangian, goal: Goal, boost: Boost, key: jax.A
     """
     best, least = None, (True, math.inf)
     for copy in range(boost.copies):
-        solved = one_solve(run, oracle, goal, jax.random.fold_in(key, copy))
+        solved = one_solve(run, oracle, goal, jax.random.fold_in(key, copy), keep=False)
         if solved.stop is not None:
             return replace(solved, copies=copy + 1)
         if solved.status == BROKEN:
@@ -66,11 +76,44 @@ def boosted(run: "Run", oracle: Lagrangian, goal: Goal, boost: Boost, key: jax.A
     return replace(best, copies=boost.copies)
 
 
-def one_solve(run: "Run", oracle: Lagrangian, goal: Goal, key: jax.Array) -> Solved:
-    """One solve of one goal; its work and its memory become the run's."""
+def one_solve(
+    run: "Run", oracle: Lagrangian, goal: Goal, key: jax.Array, state: Any = None, keep: bool = True
+) -> Solved:
+    """One solve of one goal, from its start or from a `state` in its course; its work and its memory become the run's.
+
+    With `keep`, checkpoints hold it between chunks.
+    """
+    try:
+        return _solve(run, oracle, goal, key, state, keep)
+    except jax.errors.JaxRuntimeError as error:
+        if not memory.is_out_of_memory(error):
+            raise
+        first = error
+    if memory.shrink():
+        run.micro = run.micro_batch()
+        log.warning("The device ran out of memory: once more with micro-batches of %d samples", run.micro)
+        try:
+            return _solve(run, replace(oracle, micro=run.micro), goal, key, state, keep)
+        except jax.errors.JaxRuntimeError as error:
+            if not memory.is_out_of_memory(error):
+                raise
+            first = error
+    raise OutOfDeviceMemory(
+        f"the device has too little memory for this problem, also with micro-batches of {run.micro} samples",
+        "room for the data, a few gradients, and one micro-batch",
+        "use float32 data, shard them over more devices, keep them on the disk, or make the model smaller",
+    ) from first
+
+
+class OutOfDeviceMemory(InputError, MemoryError):
+    """A device that is too small for a problem."""
+
+
+def _solve(run: "Run", oracle: Lagrangian, goal: Goal, key: jax.Array, state: Any, keep: bool) -> Solved:
     plan = run.solver.plan(goal, run.dtype)
-    state = begin(run.solver, oracle, run.z, plan, run.memory, key)
-    state, stop = chunks(run, oracle, state, plan)
+    run.watchdog.move("the first chunk of an inner solve, which is compiled where it is new")
+    state = begin(run.solver, oracle, run.z, plan, run.memory, key) if state is None else state
+    state, stop = _chunks(run, oracle, state, plan, goal, keep)
     outcome, spent = run.solver.outcome(oracle, run.z, state, plan, goal)
     run.work += state.progress.work.tally() + spent
     run.searches += state.progress.searches.tally()
@@ -78,20 +121,26 @@ def one_solve(run: "Run", oracle: Lagrangian, goal: Goal, key: jax.Array) -> Sol
     return Solved(outcome, state.progress, int(state.progress.status), stop)
 
 
-def chunks(run: "Run", oracle: Lagrangian, state: Any, plan: Any) -> tuple[Any, Status | None]:
-    """Chunks until the solve ends, with the budget that stopped it; an interruption keeps all that was done."""
-    chunk, begun = jnp.int32(run.solver.chunk), state
+def _chunks(run: "Run", oracle: Lagrangian, state: Any, plan: Any, goal: Goal, keep: bool) -> tuple[Any, Status | None]:
+    """Chunks until the solve ends, with what stopped it; an interruption keeps all that was done.
+
+    How many steps a chunk has never depends on a clock, so a run that is carried on takes the steps it would have taken.
+    """
+    chunk, begun = jnp.int32(run.solver.pace(goal)), state
     while True:
         try:
             state = advance(run.solver, oracle, state, plan, chunk)
             jax.block_until_ready(state)  # the state is kept by now: what interrupts the wait loses nothing
+            interrupted = False
         except KeyboardInterrupt:
             if state is begun:
                 raise
-            return state, Status.INTERRUPTED
-        if int(state.progress.status) != RUNNING:
+            interrupted = True
+        run.watchdog.move(f"outer iteration {run.outer}")
+        if int(state.progress.status) != RUNNING and not interrupted:
             return state, None
-        if run.clock.seconds > run.settings.max_seconds:
-            return state, Status.TIME_LIMIT
-        if (run.work + state.progress.work.tally()).total > run.settings.max_work:
-            return state, Status.WORK_LIMIT
+        stop = Status.INTERRUPTED if interrupted else stop_inside(run, state)
+        if keep:
+            run.save(Unfinished(goal, state), force=stop is not None)
+        if stop is not None:
+            return state, stop

@@ -19,15 +19,17 @@ from ..problem import Problem
 from ..solvers import Solver, get
 from ..theory.constants import ProblemConstants
 from .result import Result
+from .resume import keep_checkpoints
 from .run import Run
 from .settings import check_promise, check_settings
+from .start import Start
 
 
 def minimize(
     problem: Problem,
     x0: Any = None,
     *,
-    solver: "str | Solver" = "spider",
+    solver: "str | Solver" = "auto",
     tol: Any = 0.01,
     cone: str = "paper",
     seed: int = 0,
@@ -45,6 +47,9 @@ def minimize(
     constants: ProblemConstants | None = None,
     success: float | None = None,
     option: str = "II",
+    checkpoint: Any = None,
+    checkpoint_seconds: float = 60.0,
+    watchdog: float | None = 300.0,
     callback: Any = None,
     progress: Any = None,
 ) -> Result:
@@ -53,7 +58,8 @@ def minimize(
     **Arguments:**
 
     - `x0`: initial parameters, any pytree of floating arrays, in the domain; default: where `start` ended.
-    - `solver`: a name of `mescal.solvers.names()`, or a solver object with its own settings.
+    - `solver`: a name of `mescal.solvers.names()`, or a solver object with its own settings. `"auto"` chooses by what is
+      known of the problem before its first sample is drawn; the result says what, and why.
     - `tol`: a number for both, or a `Tolerance`.
     - `cone`: the curvature that decides: `"paper"`, `"critical"` (when bounds are active at the solution) or `"whole"`.
     - `start`: a result to continue from: its x (`x0`, if that is given too), multipliers and penalty.
@@ -69,6 +75,9 @@ def minimize(
       after the outer iterations that its theorem counts.
     - `success`: boost a theory mode to this success probability instead of its theorem's 1/2, 5/8 or 2/3.
     - `option`: of Algorithm 1, for theory modes: `"II"`, with that probability, or `"I"`, in expectation.
+    - `checkpoint`: a folder in which the run is stored every `checkpoint_seconds`, and when it is stopped: by Ctrl-C, SIGTERM
+      or a budget. `mescal.resume` carries it on, bit for bit as if nothing had happened, on the same machine.
+    - `watchdog`: after so many seconds without a step, the log says which function the run hangs in; None: never.
     - `callback`: called with every history row; a true return value stops the run.
     - `progress`: called like `callback`, for display.
 
@@ -93,6 +102,9 @@ def minimize(
         constants=constants,
         success=success,
         option=option,
+        checkpoint=checkpoint,
+        checkpoint_seconds=checkpoint_seconds,
+        watchdog=watchdog,
         callback=callback,
         progress=progress,
     )
@@ -102,4 +114,7 @@ def minimize(
         raise InputTypeError(f"start={type(start).__name__}", "a Result of minimize", "pass start=result")
     if x0 is None and start is None:
         raise InputError("neither x0 nor start was given", "initial parameters", "pass x0")
-    return Run(problem, x0, chosen, settings, start).go()
+    run = Run(problem, x0, chosen, settings, Start.of(start))
+    if settings.checkpoint is not None:
+        keep_checkpoints(run, settings.checkpoint, x0 is not None, Start.of(start))
+    return run.go()

@@ -6,15 +6,15 @@ import numpy as np
 
 from ..certificate import certify
 from .history import Row
+from .standing import Standing
 
 if TYPE_CHECKING:
     from .inner import Solved
-    from .run import Run
 
 INNER = {0: "stopped", 1: "verified", 2: "cap", 3: "not finite", 4: "stationary", 5: "ran away"}
 
 
-def make_row(run: "Run", solved: "Solved", constraint: np.ndarray, penalty: float) -> Row:
+def make_row(run: Standing, solved: "Solved", constraint: np.ndarray, penalty: float) -> Row:
     """A row of the history."""
     progress, outcome = solved.progress, solved.outcome
     row = Row(
@@ -47,7 +47,7 @@ def make_row(run: "Run", solved: "Solved", constraint: np.ndarray, penalty: floa
     return row
 
 
-def start_row(run: "Run") -> Row:
+def start_row(run: Standing) -> Row:
     """The start, before the first outer iteration (its `outer` is -1), as the judge measures it: where figures begin."""
     nothing = float("nan")
     measures = exact_measures(run, run.penalty)
@@ -76,7 +76,7 @@ def start_row(run: "Run") -> Row:
     )
 
 
-def exact_measures(run: "Run", penalty: float) -> dict[str, float]:
+def exact_measures(run: Standing, penalty: float) -> dict[str, float]:
     """The judge's measures for figures: counted apart and never fed back."""
     x, slack = run.form.split(run.z)
     layout = run.program.layout

@@ -1,4 +1,4 @@
-"""One run of MESCAL on the host: the state between outer iterations, and the iteration itself."""
+"""One run of MESCAL on the host: set-up, outer iterations, and where it may stop."""
 
 from typing import Any
 
@@ -6,70 +6,80 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..certificate import Certificate
-from ..oracle import Lagrangian, Tally, surrogate
+from ..oracle import Lagrangian, memory, surrogate
 from ..problem import EqualityForm, Problem
 from ..solvers.base import BROKEN, EXHAUSTED, RUNAWAY, VERIFIED, Memory, Solver
 from ..theory.survey import survey
+from .checkpoint import Checkpoints
 from .clock import Clock
 from .dual import complementary, dual_step, summable_bound
+from .ending import hand_back, stop_between
 from .goals import gradient_tolerance, ready, searches_always
-from .history import History, Row
+from .history import Row
 from .inner import Solved, solve
+from .penalty import RECOVER, RETRIES, next_penalty, runaway_size
 from .promise import make_promise
 from .record import make_row, start_row
-from .result import Result, Seconds, WorkDone
+from .result import Result
 from .scaling import Scales, choose_scales
 from .settings import Settings
-from .start import checked_start
+from .start import Start, checked_start
+from .state import State, Unfinished
 from .status import Status
-from .verdict import is_infeasible, judge, last_judgement, learn_from_refusal
+from .stops import Stops
+from .verdict import is_infeasible, judge, learn_from_refusal
+from .watchdog import Watchdog
 
-SLOW = 0.5  # of the violation before: falling less than this, it asks for a larger penalty ...
-RISE = 4.0  # ... by this factor, instead of the schedule's
-FAR = 2.0  # natural sizes of the constraint: an inner solve that ends further from feasible ran away ...
-RECOVER = 10.0  # ... and is repeated with a penalty larger by this factor ...
-RETRIES = 12  # ... at most so often
 IDLE = 4  # inner solves in a row that end where they began before the inner tolerance is halved
 
 
-class Run:
-    """The state of one run between outer iterations, on the host."""
+class Run(State):
+    """One run: its state, and what does not change in its course."""
 
-    def __init__(self, problem: Problem, x0: Any, solver: Solver, settings: Settings, start: Result | None):
+    def __init__(self, problem: Problem, x0: Any, solver: Solver, settings: Settings, start: Start | None):
         self.clock = Clock()
         self.problem, self.settings = problem, settings
         self.program, vector = problem.bind(start.x if x0 is None and start is not None else x0, "x0")
+        self.asked = solver
         self.solver = solver.sized(self.program.population)
         self.reason = solver.reason(self.program.population)
         self.dtype = jax.dtypes.canonicalize_dtype(vector.dtype)
         self.data = problem.device_data(self.dtype)
         self.rule = surrogate(getattr(solver, "surrogate", "ustat"))
         self.key = jax.random.key(settings.seed, impl="threefry2x32")
-        self.work, self.searches, self.judged = Tally(), Tally(), Tally()
-        self.history = History()
-        self.outer = 0
-        self.penalty = settings.penalty if start is None else max(settings.penalty, start.penalty)
-        self.tighter, self.idle, self.curvature_factor = 1.0, 0, 1
-        self.certificate: Certificate | None = None
-        self.certify_seconds = 0.0
-        self.last_violation = np.inf
-        self.first_violation: float | None = None  # |cbar(x_0)|, the scale of the bounded dual update
-        self.scales = Scales(1.0, np.ones(self.program.layout.size))
-        x = jnp.asarray(checked_start(problem, self.program, vector), self.dtype)
-        slack = np.zeros(self.program.layout.slack_size)
-        plain = np.zeros(self.program.layout.size)
-        if start is not None:
-            plain = self.program.layout.rows(start.multipliers, "multipliers")
-            slack = self.program.layout.slack_rows(start.slack)[self.program.layout.inequality]
-        self.multipliers = plain
-        self.z = self.form.join(x, jnp.asarray(slack, self.dtype))
+        self.begun = 0  # outer iterations
+        self.unfinished: Unfinished | None = None  # an inner solve that a checkpoint brought
+        self.checkpoints: Checkpoints | None = None
+        self.warnings: tuple[str, ...] = ()
+        self.stops, self.watchdog = Stops(), Watchdog(settings.watchdog)
+        layout = self.program.layout
+        self.origin = checked_start(problem, self.program, vector)
+        x = jnp.asarray(self.origin, self.dtype)
+        plain = np.zeros(layout.size) if start is None else layout.rows(start.multipliers, "multipliers")
+        slack = np.zeros(layout.slack_size) if start is None else layout.slack_rows(start.slack)[layout.inequality]
+        self.scales = Scales(1.0, np.ones(layout.size))
+        super().__init__(
+            z=self.form.join(x, jnp.asarray(slack, self.dtype)),
+            multipliers=plain,
+            memory=Memory.fresh(1.0, self.dtype),
+            scales=self.scales,
+            penalty=settings.penalty if start is None else max(settings.penalty, start.penalty),
+            micro=self.micro_batch(),
+        )
         self._survey(set_slack=start is None or x0 is not None)
         if start is not None:
             self.penalty = max(settings.penalty, self.scales.scaled_penalty(start.penalty))
         self.promise = make_promise(self)
+        if self.promise is not None:
+            self.warnings = self.promise.warnings
 
     # ---- set-up
+
+    def micro_batch(self) -> int:
+        """Samples that the device looks at together: a row of each population, and parameters, per sample."""
+        rows = [leaf for leaf in jax.tree.leaves(self.data) if leaf.ndim]
+        width = sum(leaf.dtype.itemsize * int(np.prod(leaf.shape[1:])) for leaf in rows)
+        return memory.micro_batch(width + self.form.size * np.dtype(self.dtype).itemsize)
 
     @property
     def form(self) -> EqualityForm:
@@ -87,6 +97,7 @@ class Run:
             jnp.asarray(self.scales.scaled_multipliers(self.multipliers), self.dtype),
             jnp.asarray(penalty, self.dtype),
             self.rule,
+            self.micro,
         )
 
     def _survey(self, set_slack: bool):
@@ -97,67 +108,92 @@ class Run:
             x, slack = self.form.split(self.z)
             rows = np.asarray(seen.constraint)[self.program.layout.inequality]
             self.z = self.form.join(x, jnp.maximum(slack - jnp.asarray(rows, self.dtype), 0))
+        self.probe = np.concatenate([[seen.objective_size], seen.constraint, seen.constraint_sizes]).astype(np.float64)
         self.memory = Memory.fresh(seen.smoothness, self.dtype)
         if self.settings.scale and self.solver.guarantee is None:  # formulas have units, and constants those of f and c
             self.scales = choose_scales(float(seen.objective_size), np.asarray(seen.constraint_sizes, np.float64))
             self.memory = Memory.fresh(seen.smoothness * self.scales.objective, self.dtype)
-        sizes = np.linalg.norm(seen.constraint_sizes * self.scales.constraints)
-        self.runaway = FAR * float(np.linalg.norm(seen.constraint * self.scales.constraints) + sizes)
-        self.retries = 0
+        scales = self.scales.constraints
+        self.runaway = runaway_size(seen.constraint * scales, seen.constraint_sizes * scales)
 
     # ---- the loop
 
     def go(self) -> Result:
         """Outer iterations until a certificate, a cap, a budget, or an interruption."""
-        status = Status.OUTER_LIMIT
-        try:
-            if self.settings.record == "exact" and bool(jnp.all(jnp.isfinite(self.z))):
-                self.history.append(start_row(self))
-            for k in range(self._outer_cap()):
-                self.outer = k
-                status = self._outer_iteration()
-                if status is not None:
-                    break
-            else:
-                status = Status.OUTER_LIMIT
-        except KeyboardInterrupt:
-            status = Status.INTERRUPTED
-        return self._result(status)
+        with self.stops, self.watchdog:
+            try:
+                status = self._iterate()
+            except KeyboardInterrupt:
+                status = Status.INTERRUPTED
+            self.watchdog.move("the last certificate")
+            result = hand_back(self, status, self.penalty, self.warnings, self.reason)
+        if self.checkpoints is not None and result.status.final:
+            self.checkpoints.end()
+        return result
+
+    def _iterate(self) -> Status:
+        if self.settings.record == "exact" and not self.history and bool(jnp.all(jnp.isfinite(self.z))):
+            self.history.append(start_row(self))
+        cap = self._outer_cap()
+        while self.outer < cap:
+            self.begun = self.outer + 1
+            ended, row = self._outer_iteration()
+            if ended is not None:
+                return ended
+            self.outer += 1
+            try:
+                stop = stop_between(self, row)
+            except KeyboardInterrupt:
+                stop = Status.INTERRUPTED
+            self.save(None, force=stop is not None)
+            if stop is not None:
+                return stop
+        self.save(None, force=True)
+        return Status.OUTER_LIMIT
+
+    def save(self, unfinished: Unfinished | None, force: bool = False):
+        """A checkpoint, where the run keeps them and it is time."""
+        if self.checkpoints is not None:
+            self.checkpoints.save(self, unfinished, force)
 
     def _outer_cap(self) -> int:
         cap = self.settings.max_outer
         return cap if self.promise is None else min(cap, self.promise.last + 1)
 
-    def _outer_iteration(self) -> Status | None:
+    def _outer_iteration(self) -> tuple[Status | None, Row | None]:
+        """One outer iteration: how it ended the run, if it did, and its row of the history."""
         k, settings = self.outer, self.settings
         penalty = self.penalty
         oracle = self.oracle(penalty)
         solved = solve(self, oracle, penalty)
         inner, outcome = solved.status, solved.outcome
         moved = bool(jnp.any(outcome.z != self.z))
-        if inner == BROKEN and not np.isfinite(float(outcome.value)):
-            return Status.NOT_FINITE
-        if inner == RUNAWAY:
-            return self._recover(solved, penalty)
-        self.z = outcome.z
         constraint = np.asarray(outcome.constraint, np.float64) / self.scales.constraints
+        if inner == BROKEN and not np.isfinite(float(outcome.value)):
+            return Status.NOT_FINITE, None
+        if inner == RUNAWAY:
+            self.penalty, self.retries = penalty * RECOVER, self.retries + 1  # again from where this one began
+            self.runaway = np.inf if self.retries == RETRIES else self.runaway
+            return None, make_row(self, solved, constraint, penalty)
+        self.z = outcome.z
         row = make_row(self, solved, constraint, penalty)
         if solved.stop is not None:
-            return solved.stop
+            return solved.stop, row
         if inner == BROKEN:
-            return Status.NOT_FINITE
+            return Status.NOT_FINITE, row
         feasible = np.linalg.norm(constraint) <= ready(self)
         tilde = self.scales.multipliers(np.asarray(outcome.multipliers, np.float64))
         if self.program.population is not None:
             tilde = complementary(tilde, self._slack_by_row())
         if feasible and (inner == VERIFIED or self._is_stuck(solved)):
+            self.watchdog.move("the judge")
             if judge(self, tilde, penalty).passes(settings.tolerance):
                 self.multipliers = tilde
-                return Status.CERTIFIED
+                return Status.CERTIFIED, row
             learn_from_refusal(self)
         elif is_infeasible(self, tilde, penalty, float(outcome.regularity)):
             self.multipliers = tilde
-            return Status.INFEASIBLE
+            return Status.INFEASIBLE, row
         self.idle = 0 if moved or feasible else self.idle + 1
         if self.idle >= IDLE:
             self.tighter, self.idle = self.tighter / 2, 0
@@ -165,12 +201,12 @@ class Run:
         size = float(np.linalg.norm(violation))
         if self.first_violation is None:
             self.first_violation = size
-        slow = inner != EXHAUSTED and not feasible and size > SLOW * self.last_violation
-        rises = slow and self.promise is None  # the theorems are about al_0 beta^k
-        self.penalty, self.last_violation = penalty * (max(RISE, settings.growth) if rises else settings.growth), size
+        may_rise = inner != EXHAUSTED and not feasible and self.promise is None  # the theorems are about al_0 beta^k
+        self.penalty = next_penalty(penalty, settings.growth, size, self.last_violation, may_rise)
+        self.last_violation = size
         scaled = dual_step(self.scales.scaled_multipliers(self.multipliers), violation, penalty, self._dual_bound(k))
         self.multipliers = self.scales.multipliers(scaled)
-        return self._over_budget(row)
+        return None, row
 
     def _is_stuck(self, solved: Solved) -> bool:
         """Whether the solver ended at a stationary point where it saw negative curvature and no way down: the judge decides.
@@ -187,56 +223,9 @@ class Run:
         slack[layout.inequality] = np.asarray(self.form.split(self.z)[1], np.float64)
         return slack
 
-    def _recover(self, solved: Solved, penalty: float) -> Status | None:
-        """Back to where an inner solve began that ran away from the constraints, with a larger penalty."""
-        constraint = np.asarray(solved.outcome.constraint, np.float64) / self.scales.constraints
-        row = make_row(self, solved, constraint, penalty)
-        self.penalty, self.retries = penalty * RECOVER, self.retries + 1
-        if self.retries == RETRIES:
-            self.runaway = np.inf
-        return self._over_budget(row)
-
-    def _over_budget(self, row: Row) -> Status | None:
-        """Whether time, work or the user ends the run here."""
-        if self.clock.seconds > self.settings.max_seconds:
-            return Status.TIME_LIMIT
-        if self.work.total > self.settings.max_work:
-            return Status.WORK_LIMIT
-        return Status.STOPPED if self.settings.callback is not None and self.settings.callback(row) else None
-
     def _dual_bound(self, k: int) -> float:
         """gamma_k in the solver's units."""
         if self.promise is not None:
             return self.promise.dual_bound(k)
         assert self.first_violation is not None
         return summable_bound(k, self.first_violation) if self.settings.bounded_dual else np.inf
-
-    def _result(self, status: Status) -> Result:
-        """Everything, with a certificate of the last good point whatever happened."""
-        penalty = self.penalty
-        certificate = last_judgement(self, penalty, status is not Status.NOT_FINITE)
-        if (
-            status is not Status.CERTIFIED
-            and status is not Status.NOT_FINITE
-            and certificate.passes(self.settings.tolerance)
-        ):
-            status = Status.CERTIFIED
-        x, _ = self.form.split(self.z)
-        return Result(
-            x=self.program.parameters.restore(x),
-            slack=certificate.slack,
-            multipliers=certificate.multipliers,
-            status=status,
-            certificate=certificate,
-            objective=certificate.objective.value,
-            history=self.history,
-            work=WorkDone(self.work, self.judged + certificate.work, self.searches),
-            seconds=Seconds(self.clock.seconds, self.clock.compiling, self.certify_seconds),
-            tolerance=self.settings.tolerance,
-            solver=type(self.solver).name,
-            seed=self.settings.seed,
-            penalty=self.scales.penalty(penalty),
-            outer_iterations=self.outer + 1,
-            warnings=() if self.promise is None else self.promise.warnings,
-            reason=self.reason,
-        )

@@ -1,8 +1,10 @@
 """What `minimize` was asked, checked: tolerances, caps and budgets, penalty schedule, dual rule."""
 
+import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,10 +38,14 @@ class Settings:
     constants: ProblemConstants | None = None
     success: float | None = None
     option: str = "II"
+    checkpoint: Path | None = None
+    checkpoint_seconds: float = 60.0
+    watchdog: float = 300.0
 
 
 def check_settings(**given: Any) -> Settings:
-    """The settings, or an error in three parts."""
+    """The settings, or an error in three parts; those that are left out have their defaults."""
+    given = {field.name: field.default for field in fields(Settings) if field.default is not MISSING} | given
     tolerance = as_tolerance(given.pop("tol"))
     seed = given["seed"]
     if not isinstance(seed, (Integral, np.integer)) or isinstance(seed, bool):
@@ -48,17 +54,7 @@ def check_settings(**given: Any) -> Settings:
         raise InputError(f"seed={seed}", "an integer from 0 to 2^32 - 1", "write for example seed=0")
     if given["cone"] not in CONES:
         raise InputError(f"cone={given['cone']!r}", f"one of {list(CONES)}", "use 'critical' when bounds are active")
-    for name in ("max_outer", "max_inner"):
-        if not isinstance(given[name], (Integral, np.integer)) or isinstance(given[name], bool) or given[name] < 1:
-            raise InputError(f"{name}={given[name]!r}", "an integer of at least 1", "leave it out for the default")
-    for name in ("max_work", "max_seconds"):
-        value = given[name]
-        if value is None:
-            given[name] = np.inf
-        elif not _is_number(value) or not value > 0:
-            raise InputError(
-                f"{name}={value!r}", "a positive number, or None for no limit", "leave it out for no limit"
-            )
+    given = check_limits(given)
     if not _is_number(given["penalty"]) or not 0 < given["penalty"] < np.inf:
         raise InputError(f"penalty={given['penalty']!r}", "a positive number", "use the default, 1.1")
     if not _is_number(given["growth"]) or not 1 < given["growth"] < np.inf:
@@ -75,7 +71,35 @@ def check_settings(**given: Any) -> Settings:
     for name in ("callback", "progress"):
         if given[name] is not None and not callable(given[name]):
             raise InputTypeError(f"{name}={given[name]!r}", "a function of one history row", "leave it out if unsure")
+    if given["checkpoint"] is not None and not isinstance(given["checkpoint"], (str, os.PathLike)):
+        raise InputTypeError(f"checkpoint={given['checkpoint']!r}", "the path of a folder", "leave it out to keep none")
+    given["checkpoint"] = None if given["checkpoint"] is None else Path(given["checkpoint"])
+    if not _is_number(given["checkpoint_seconds"]) or not given["checkpoint_seconds"] >= 0:
+        raise InputError(
+            f"checkpoint_seconds={given['checkpoint_seconds']!r}", "seconds between checkpoints", "use the default, 60"
+        )
+    if given["watchdog"] is None:
+        given["watchdog"] = np.inf
+    elif not _is_number(given["watchdog"]) or not given["watchdog"] > 0:
+        raise InputError(f"watchdog={given['watchdog']!r}", "seconds, or None for no watchdog", "use the default, 300")
     return Settings(tolerance=tolerance, **given)
+
+
+def check_limits(given: dict[str, Any]) -> dict[str, Any]:
+    """The same settings with caps and budgets checked, None for a budget taken as none."""
+    for name in {"max_outer", "max_inner"} & set(given):
+        value = given[name]
+        if not isinstance(value, (Integral, np.integer)) or isinstance(value, bool) or value < 1:  # pyright: ignore[reportOperatorIssue]
+            raise InputError(f"{name}={value!r}", "an integer of at least 1", "leave it out for the default")
+    budgets = {
+        name: np.inf if given[name] is None else given[name] for name in ("max_work", "max_seconds") if name in given
+    }
+    for name, value in budgets.items():
+        if not _is_number(value) or not value > 0:
+            raise InputError(
+                f"{name}={value!r}", "a positive number, or None for no limit", "leave it out for no limit"
+            )
+    return given | budgets
 
 
 def _is_number(value: Any) -> bool:

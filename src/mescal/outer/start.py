@@ -1,10 +1,29 @@
-"""Where a run starts: a point of the domain, or an error."""
+"""Where a run starts: a point of the domain, or an error; and what a warm start brings."""
+
+from dataclasses import dataclass
+from typing import Any
 
 import jax
 import numpy as np
 
 from ..errors import InputError
 from ..problem import Problem, Program
+from .result import Result
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a run takes over from one before it."""
+
+    x: Any
+    slack: dict[str, np.ndarray]
+    multipliers: dict[str, np.ndarray]
+    penalty: float
+
+    @classmethod
+    def of(cls, result: Result | None) -> "Start | None":
+        """From where a run ended."""
+        return None if result is None else cls(result.x, result.slack, result.multipliers, result.penalty)
 
 
 def checked_start(problem: Problem, program: Program, vector: np.ndarray) -> np.ndarray:

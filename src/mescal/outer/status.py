@@ -54,5 +54,10 @@ class Status(Enum):
         """Whether the point is certified."""
         return self is Status.CERTIFIED
 
+    @property
+    def final(self) -> bool:
+        """Whether a larger budget would change nothing."""
+        return self in (Status.CERTIFIED, Status.INFEASIBLE, Status.NOT_FINITE)
+
     def __str__(self) -> str:
         return self.sentence if self.converged else f"{self.sentence} {self.advice}"

@@ -1,20 +1,16 @@
 """Asking the judge, learning from its refusals, and telling an infeasible problem from a slow one."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ..certificate import Certificate, certify
-
-if TYPE_CHECKING:
-    from .run import Run
+from .standing import Standing
 
 STALLED = 8  # outer iterations without progress in feasibility before its regularity is measured
 PROGRESS = 0.9  # factor that counts as progress
 IRREGULAR = 1e-3  # regularity below which a violated constraint cannot be improved to first order
 
 
-def judge(run: "Run", multipliers: np.ndarray | None, penalty: float) -> Certificate:
+def judge(run: Standing, multipliers: np.ndarray | None, penalty: float) -> Certificate:
     """Ask the judge about the present point; without multipliers it takes the best for it."""
     layout = run.program.layout
     x, slack = run.form.split(run.z)
@@ -34,7 +30,7 @@ def judge(run: "Run", multipliers: np.ndarray | None, penalty: float) -> Certifi
     return certificate
 
 
-def last_judgement(run: "Run", penalty: float, finite: bool) -> Certificate:
+def last_judgement(run: Standing, penalty: float, finite: bool) -> Certificate:
     """The certificate of where a run ended: at its own multipliers, or, where these fail and better ones pass, at the best.
 
     Multipliers of a run that broke off may lag behind its point, or be spoilt by rounding; only on finite populations,
@@ -53,7 +49,7 @@ def last_judgement(run: "Run", penalty: float, finite: bool) -> Certificate:
     return best
 
 
-def learn_from_refusal(run: "Run"):
+def learn_from_refusal(run: Standing):
     """What to do better; the judge's work becomes the solver's."""
     assert run.certificate is not None
     run.work += run.certificate.work
@@ -70,7 +66,7 @@ def learn_from_refusal(run: "Run"):
     run.certificate = None
 
 
-def is_infeasible(run: "Run", multipliers: np.ndarray, penalty: float, regularity: float) -> bool:
+def is_infeasible(run: Standing, multipliers: np.ndarray, penalty: float, regularity: float) -> bool:
     """Whether the violation has stopped falling at a point where it cannot fall to first order.
 
     The solver's own `regularity` saves the judge the trouble where it is clearly positive.

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
-from ..experiments.files import write_whole
 from ..experiments.store import StoredRun
+from ..files import write_whole
 from .arrange import Group, arrange
 from .curves import MARKERS, columns
 from .look import LOOKS

@@ -11,8 +11,8 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from ..experiments.files import write_text
 from ..experiments.store import StoredRun
+from ..files import write_text
 from .arrange import Group, arrange
 from .chart import chart
 from .details import facts, settings, size

@@ -99,7 +99,7 @@ class Solver(eqx.Module):
 
     name: ClassVar[str]
     guarantee: ClassVar[float | None] = None
-    chunk: ClassVar[int] = 32  # steps between two looks at the clock and the budgets
+    chunk: ClassVar[int] = 32  # steps between two looks at the clock and the budgets, at most
 
     def sized(self, population: int | None) -> "Solver":
         """The solver with what it left open settled for a population of this size (None: a stream), before compiling."""
@@ -108,6 +108,10 @@ class Solver(eqx.Module):
     def reason(self, population: int | None) -> str:
         """Why `sized` chose another solver for such a population; empty where it chose none."""
         return ""
+
+    def pace(self, goal: Goal) -> int:
+        """Steps between two looks at the clock and the budgets; never a question of time, or runs could not be repeated."""
+        return self.chunk
 
     @abc.abstractmethod
     def plan(self, goal: Goal, dtype: Any) -> Any:

@@ -4,24 +4,36 @@ Everything that changes between outer iterations is an array leaf of the argumen
 compiled program. A chunk is the unit of progress, budgets and interruption.
 """
 
-from typing import Any
+from typing import Any, Protocol
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from ..oracle import Lagrangian
-from .base import RUNNING, Memory, Solver
+from .base import RUNNING
+
+
+class Driven(Protocol):
+    """What can be driven: a sub-solver, or whatever else has states with a `progress`."""
+
+    def init(self, oracle: Lagrangian, z: jax.Array, plan: Any, memory: Any, key: jax.Array) -> Any:
+        """The first state."""
+        ...
+
+    def step(self, oracle: Lagrangian, state: Any, plan: Any) -> Any:
+        """The next state."""
+        ...
 
 
 @eqx.filter_jit
-def begin(solver: Solver, oracle: Lagrangian, z: jax.Array, plan: Any, memory: Memory, key: jax.Array) -> Any:
+def begin(solver: Driven, oracle: Lagrangian, z: jax.Array, plan: Any, memory: Any, key: jax.Array) -> Any:
     """The state at the start of an inner solve."""
     return solver.init(oracle, z, plan, memory, key)
 
 
 @eqx.filter_jit
-def advance(solver: Solver, oracle: Lagrangian, state: Any, plan: Any, chunk: jax.Array) -> Any:
+def advance(solver: Driven, oracle: Lagrangian, state: Any, plan: Any, chunk: jax.Array) -> Any:
     """The state after at most `chunk` more calls of `step`."""
 
     def going(carry):

@@ -49,6 +49,7 @@ SMALLEST_RESET = 1024  # thetas of a reset on a stream
 LONGEST_PERIOD = 512  # steps between resets at most
 FAILURES = 24  # resets in a row without descent that end a solve: the smoothness has grown by 4^24
 BROKEN_RESETS = 8  # resets in a row that are not finite before the problem is blamed
+LOOKED = 1 << 22  # thetas of the resets in a chunk: with large ones, it has few
 FLOOR_DECAY = 0.5  # of the floor under the smoothness at every reset that finds descent
 
 
@@ -128,6 +129,10 @@ class EpochSolver(Solver):
             jnp.asarray(goal.feasibility, dtype),
             jnp.asarray(goal.runaway, dtype),
         )
+
+    def pace(self, goal: Goal) -> int:
+        """Steps between two looks at the clock: few where resets are large."""
+        return max(1, min(self.chunk, LOOKED // max(1, goal.large_batch)))
 
     def _period(self, goal: Goal) -> int:
         """Steps between resets: on a stream as many as take half as many batches as a reset holds, within bounds."""

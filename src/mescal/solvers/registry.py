@@ -40,15 +40,13 @@ def get(solver: Any, **options: Any) -> Solver:
             )
         return solver
     if not isinstance(solver, str):
-        raise InputTypeError(
-            f"solver={solver!r}", f"one of {list(names())}, or a solver object", "write solver='spider'"
-        )
+        raise InputTypeError(f"solver={solver!r}", f"one of {list(names())}, or a solver object", "write solver='auto'")
     if solver not in found():
         near = difflib.get_close_matches(solver, names(), 1)
         raise InputError(
             f"unknown solver {solver!r}",
             f"one of {list(names())}",
-            f"did you mean {near[0]!r}?" if near else "use 'spider' if in doubt",
+            f"did you mean {near[0]!r}?" if near else "use 'auto' if in doubt",
         )
     cls = found()[solver]
     known = {field.name for field in dataclasses.fields(cls)}

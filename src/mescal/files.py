@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ..errors import InputError
+from .errors import InputError
 
 _ADVICE = {
     errno.ENOSPC: "free some space, or write to another disk; nothing half-written was left behind",

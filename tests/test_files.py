@@ -8,7 +8,7 @@ import stat
 import pytest
 
 from mescal import InputError
-from mescal.experiments.files import WriteError, read_json, write_json, write_text, write_whole
+from mescal.files import WriteError, read_json, write_json, write_text, write_whole
 
 
 def failing(number):

@@ -1,0 +1,172 @@
+"""An accelerator: full passes as a share of its copy bandwidth, SPIDER steps by batch, compiling, beside two CPU cores.
+
+Run by `make bench-gpu` on a machine with one. The copy bandwidth, bytes read and written, is measured in the same run on an
+array of the data's size. A full pass has to read every row once; where rows leave the cache between the product with x and
+the one with the residuals, they are read twice, so both shares are given.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import mescal
+from mescal.oracle import memory
+from mescal.solvers import Spider
+from mescal.solvers.base import Goal, Memory
+from mescal.solvers.epoch import exact_reset
+
+from ._measure import Report, patched
+from ._problems import lagrangian_of, neyman_pearson
+
+ROWS, D = 1 << 20, 512
+CHUNKS = (8 << 20, 32 << 20, 128 << 20, 512 << 20, 1 << 40)
+BATCHES = (256, 1024, 4096, 16_384, 65_536)
+STEPS = 64
+SHARE = 0.6  # of the copy bandwidth: the target of a full pass
+
+
+def run(quick: bool) -> Report:
+    """Everything on this device, then the pass and the steps again on two cores of its host."""
+    rows, repetitions = (1 << 14, 3) if quick else (ROWS, 30)
+    device = jax.devices()[0]
+    report = Report({"rows": rows, "d": D, "device": device.device_kind, "platform": device.platform, "steps": STEPS})
+    problem, x = made(rows)
+    oracle, z = lagrangian_of(problem, x)
+    size = 4 * rows * D
+    bandwidth = copy_bandwidth(size, repetitions)
+    default = memory.chunk_bytes()
+    for chunk in dict.fromkeys((*CHUNKS, default)):
+        with (
+            patched(memory, chunk_bytes=lambda chunk=chunk: chunk),
+            patched(_exact(), chunk_bytes=lambda chunk=chunk: chunk),
+        ):
+            seconds = pass_seconds(oracle, z, repetitions)
+        share = size / seconds / bandwidth
+        report.add(
+            "full gradient pass, by bytes of the rows looked at together",
+            chunk="all rows" if chunk > size else f"{chunk >> 20} MiB",
+            default="yes" if chunk == default else "",
+            ms=1e3 * seconds,
+            gigabytes_per_s=size / seconds / 1e9,
+            share_of_copy_bandwidth_rows_read_once=share,
+            share_rows_read_twice=2 * share,
+        )
+        if chunk == default:
+            report.hold("full pass: seconds over those of a copy's bandwidth, rows read once", 1 / share, 1 / SHARE)
+    report.settings["copy_bandwidth_gb_per_s"] = bandwidth / 1e9
+    for batch in BATCHES:
+        seconds = step_seconds(problem, x, batch, max(3, repetitions // 3))
+        report.add(
+            "SPIDER steps",
+            batch=batch,
+            microseconds_per_step=1e6 * seconds,
+            nanoseconds_per_sample_gradient=1e9 * seconds / (2 * batch),
+        )
+    solves(report, quick)
+    if not quick and device.platform != "cpu":
+        report.tables["two CPU cores of the same machine"] = on_two_cores()
+    return report
+
+
+def _exact() -> Any:
+    from mescal.oracle import exact
+
+    return exact
+
+
+def made(rows: int) -> tuple[mescal.Problem, np.ndarray]:
+    """Half the rows positive, half negative, of means that differ a little."""
+    key = jax.random.key(0)
+    data = jax.random.normal(key, (rows, D), jnp.float32)
+    shift = jnp.where(jnp.arange(D) < D // 8, 0.25, 0.0).astype(jnp.float32)
+    half = rows // 2
+    return neyman_pearson(data[:half] + shift, data[half:] - shift), np.full(D, 0.01, np.float32)  # pyright: ignore[reportArgumentType]
+
+
+def copy_bandwidth(size: int, repetitions: int) -> float:
+    """Bytes read and written per second."""
+    source = jnp.ones(size // 4, jnp.float32)
+    copy = jax.jit(lambda a: a + 1)
+    return 2 * size / fastest(lambda: copy(source).block_until_ready(), repetitions)
+
+
+def pass_seconds(oracle: Any, z: jax.Array, repetitions: int) -> float:
+    """Of the exact value and gradient of the augmented Lagrangian."""
+    program = jax.jit(lambda oracle, z: oracle.exact(z)[0].gradient)
+    return fastest(lambda: program(oracle, z).block_until_ready(), repetitions)
+
+
+def step_seconds(problem: mescal.Problem, x: np.ndarray, batch: int, repetitions: int) -> float:
+    """Of one SPIDER step: two gradients of one batch, and the move."""
+    oracle, z = lagrangian_of(problem, x)
+    oracle = type(oracle)(
+        oracle.form, oracle.data, oracle.multipliers, oracle.penalty, oracle.surrogate, memory.micro_batch(12 * D)
+    )
+    solver = Spider(batch=batch, period=STEPS)
+    target = solver.plan(Goal(0.0, 0.0, STEPS, oracle.population, 0, 1), z.dtype)
+    high = jnp.asarray(1e3, z.dtype)
+    kept = Memory(smoothness=high, floor=high, trust=jnp.ones((), z.dtype))
+
+    @jax.jit
+    def epoch(oracle, reset, key):
+        inner = solver.recurse(oracle, reset, kept, target, key, jnp.int32(STEPS))
+        return inner.z, inner.steps
+
+    reset = jax.jit(exact_reset)(oracle, z)[0]
+    key = jax.random.key(0, impl="threefry2x32")
+    return fastest(lambda: jax.block_until_ready(epoch(oracle, reset, key)), repetitions) / STEPS
+
+
+def solves(report: Report, quick: bool):
+    """Whole runs, unchanged, to a certificate."""
+    for solver in ("spider",) if quick else ("spider", "newton-cg", "sg-hv-nc"):
+        problem, x = made((1 << 12) if quick else (1 << 18))
+        first = mescal.minimize(problem, 0 * x, solver=solver, tol=0.01, seed=0)
+        second = mescal.minimize(problem, 0 * x, solver=solver, tol=0.01, seed=0)
+        report.add(
+            "whole runs at tolerance 0.01, 262,144 rows",
+            solver=solver,
+            status=first.status.name.lower(),
+            objective=first.objective,
+            evaluations=first.work.total,
+            seconds_compiling=first.seconds.compile,
+            seconds_of_a_second_run=second.seconds.total,
+            of_which_certificate=second.seconds.certificate,
+            same_bits="yes" if np.array_equal(first.x, second.x) else "no",
+        )
+
+
+def on_two_cores() -> list[dict[str, Any]]:
+    """The pass and the steps on two cores, in a process that sees no accelerator."""
+    command = ["taskset", "-c", "0,1", sys.executable, "-m", "benchmarks.gpu"]
+    seen = subprocess.run(
+        command, env=os.environ | {"JAX_PLATFORMS": "cpu"}, capture_output=True, text=True, check=True
+    )
+    rows = [line.split("\t") for line in seen.stdout.splitlines() if "\t" in line]
+    return [{"what": what, "value": float(value)} for what, value in rows]
+
+
+def fastest(action: Any, repetitions: int) -> float:
+    """Seconds of the fastest of several calls, after one that compiles: nothing else runs on the device."""
+    action()
+    seconds = []
+    for _ in range(repetitions):
+        start = time.perf_counter()
+        action()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+if __name__ == "__main__":
+    here, start = made(ROWS)
+    print(f"full pass, ms\t{1e3 * pass_seconds(*lagrangian_of(here, start), 3)}")
+    for size in BATCHES:
+        print(
+            f"SPIDER, batch {size}, nanoseconds per sample gradient\t{1e9 * step_seconds(here, start, size, 3) / (2 * size)}"
+        )

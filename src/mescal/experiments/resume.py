@@ -1,0 +1,79 @@
+"""Carrying on: a run from its checkpoints, or a run folder with all that it holds."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..outer import Result, Row, checkpoint
+from ..outer.resume import resume as resume_checkpoint
+from ..outer.settings import check_limits
+from ..problem import Problem
+from ..solvers import Solver
+from .run import CHECKPOINT, carry_on, run
+from .store import StoredRun, is_run, load_run, write_config
+from .task import Task
+
+
+def resume(
+    path: Any,
+    problem: Problem | None = None,
+    x0: Any = None,
+    *,
+    solver: Solver | None = None,
+    max_outer: int | None = None,
+    max_work: float | None = None,
+    max_seconds: float | None = None,
+    callback: Any = None,
+    progress: Any = None,
+) -> Result:
+    """Carry on a run that was killed, interrupted or stopped by a budget.
+
+    On the same machine the result is, bit for bit, that of a run that was never stopped.
+
+    **Arguments:**
+
+    - `path`: the folder that was `minimize(checkpoint=...)`, or a run folder of the command line.
+    - `problem`: as it was; may be left out for a run folder, which knows its problem.
+    - `x0`: of the same structure, where parameters are neither an array nor dicts, lists or tuples of arrays.
+    - `solver`: as it was, where settings were given that are themselves objects.
+    - `max_outer`, `max_work`: new limits for the whole run; `max_seconds`: for what comes now. Default: as they were.
+    - `callback`, `progress`: as for `minimize`; functions are not stored.
+
+    A checkpoint of another problem, solver or version is refused. If the newest is damaged, the one before it is used, and
+    `result.warnings` says so.
+    """
+    folder = Path(path)
+    if is_run(folder):
+        task = Task.from_config(load_run(folder).config)
+        if problem is None:
+            named = task.make_problem()
+            problem, x0 = named.problem, named.x0
+        solver = task.arguments()["solver"] if solver is None else solver
+        folder = folder / CHECKPOINT
+    if problem is None:
+        raise InputError(
+            f"{folder} is no run folder of a named problem, and no problem was given",
+            "the problem that the run was started with",
+            "build it as before, and pass it",
+        )
+    limits = {"max_outer": max_outer, "max_work": max_work, "max_seconds": max_seconds}
+    return resume_checkpoint(folder, problem, x0, solver=solver, callback=callback, progress=progress, **limits)
+
+
+def resume_run(folder: Path, limits: dict[str, Any], progress: Callable[[Row], Any] | None = None) -> StoredRun:
+    """Carry a run folder to its end; with new `limits`, also one that a budget stopped. Without checkpoints it starts over."""
+    stored = load_run(folder)
+    task = Task.from_config(stored.config)
+    limits = check_limits({name: value for name, value in limits.items() if value is not None})
+    if not limits:
+        return run(task, folder, progress=progress)
+    if stored.finished and not checkpoint.files(folder / CHECKPOINT):
+        return stored
+    task = replace(task, **limits)
+    named = task.make_problem()
+    write_config(folder, task.config())
+    if checkpoint.files(folder / CHECKPOINT):
+        return carry_on(task, folder, named, progress, **limits)
+    return run(task, folder, named=named, progress=progress)

@@ -1,0 +1,19 @@
+"""The penalty between outer iterations: the schedule's factor, and when to be bolder than it."""
+
+import numpy as np
+
+SLOW = 0.5  # of the violation before: falling less than this, it asks for a larger penalty ...
+RISE = 4.0  # ... by this factor, instead of the schedule's
+FAR = 2.0  # natural sizes of the constraint: an inner solve that ends further from feasible ran away ...
+RECOVER = 10.0  # ... and is repeated with a penalty larger by this factor ...
+RETRIES = 12  # ... at most so often
+
+
+def next_penalty(penalty: float, growth: float, violation: float, before: float, may_rise: bool) -> float:
+    """al_{k+1}: beta al_k, or fourfold where the violation, which `may_rise` says to look at, fell by less than half."""
+    return penalty * (max(RISE, growth) if may_rise and violation > SLOW * before else growth)
+
+
+def runaway_size(constraint: np.ndarray, sizes: np.ndarray) -> float:
+    """The violation from which on an inner solve has run away, from c at the start and its natural sizes."""
+    return FAR * float(np.linalg.norm(constraint) + np.linalg.norm(sizes))

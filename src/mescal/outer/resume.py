@@ -1,0 +1,156 @@
+"""Carrying on a run from its checkpoints: everything that was asked of it is in them, but for the problem's functions and data."""
+
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from .. import solvers
+from ..certificate import Tolerance
+from ..errors import InputError, InputTypeError
+from ..problem import Problem
+from ..solvers import Solver
+from ..theory.constants import ProblemConstants
+from .checkpoint import Checkpoints, Stored, read_latest
+from .fingerprint import describe, fingerprint, refuse_another
+from .result import Result
+from .run import Run
+from .settings import Settings, check_limits
+from .snapshot import restore
+from .start import Start
+from .structure import pack, unpack
+
+HERE_ONLY = ("callback", "progress", "checkpoint")  # settings that are given anew
+
+
+def keep_checkpoints(run: Run, folder: Path, x0_given: bool, start: Start | None):
+    """Let a new run keep checkpoints in a folder."""
+    run.checkpoints = Checkpoints(folder, run.settings.checkpoint_seconds, _about(run, x0_given, start), fresh=True)
+
+
+def resume(
+    path: Any,
+    problem: Problem,
+    x0: Any = None,
+    *,
+    solver: Solver | None = None,
+    max_outer: int | None = None,
+    max_work: float | None = None,
+    max_seconds: float | None = None,
+    callback: Any = None,
+    progress: Any = None,
+) -> Result:
+    """Carry on a run from the newest whole checkpoint in a folder.
+
+    See `mescal.resume`.
+    """
+    if not isinstance(problem, Problem):
+        raise InputTypeError(
+            f"resume got {type(problem).__name__} for its problem",
+            "the mescal.Problem that the run was started with",
+            "build it as before, and pass it",
+        )
+    stored = read_latest(Path(path))
+    about = stored.about
+    _refuse_another_version(stored)
+    limits = {"max_outer": max_outer, "max_work": max_work, "max_seconds": max_seconds}
+    settings = _settings(
+        about["settings"], limits, {"callback": callback, "progress": progress, "checkpoint": Path(path)}
+    )
+    chosen = _solver(stored, solver)
+    vector = np.asarray(about["x0"], np.float64)
+    first = _parameters(stored, problem, vector, x0)
+    warm = about["start"]
+    start = (
+        None if warm is None else Start(first, _arrays(warm["slack"]), _arrays(warm["multipliers"]), warm["penalty"])
+    )
+    run = Run(problem, first if about["x0_given"] else None, chosen, settings, start)
+    refuse_another(run, about["problem"], stored.path)
+    restore(run, stored.snapshot)
+    run.clock.carry_on(about["seconds"], about["compiling"])
+    run.warnings = (*run.warnings, *stored.warnings)
+    told = {name: about[name] for name in about if name not in ("seconds", "compiling")}
+    run.checkpoints = Checkpoints(Path(path), settings.checkpoint_seconds, told, fresh=False)
+    return run.go()
+
+
+def _about(run: Run, x0_given: bool, start: Start | None) -> dict[str, Any]:
+    """What a checkpoint says of its run, beside the state."""
+    from .. import __version__
+
+    settings = {field.name: getattr(run.settings, field.name) for field in fields(Settings)}
+    settings = {name: value for name, value in settings.items() if name not in HERE_ONLY}
+    settings["tolerance"] = asdict(run.settings.tolerance)
+    settings["constants"] = None if run.settings.constants is None else asdict(run.settings.constants)
+    warm = None
+    if start is not None:
+        rows = {"slack": start.slack, "multipliers": start.multipliers}
+        warm = {name: {key: np.asarray(value).tolist() for key, value in group.items()} for name, group in rows.items()}
+        warm["penalty"] = float(start.penalty)  # pyright: ignore[reportArgumentType]
+    return {
+        "mescal": __version__,
+        "jax": jax.__version__,
+        "problem": fingerprint(run),
+        "solver": describe(run.asked),
+        "settings": settings,
+        "x0": run.origin.astype(np.float64).tolist(),
+        "x0_given": x0_given,
+        "structure": pack(run.program.parameters),
+        "start": warm,
+    }
+
+
+def _refuse_another_version(stored: Stored):
+    from .. import __version__
+
+    if stored.about["mescal"] != __version__:
+        raise InputError(
+            f"{stored.path} was written by mescal {stored.about['mescal']}; this is {__version__}",
+            "the version that wrote it, whose steps a resumed run repeats",
+            "install that version, or start anew from its last point",
+        )
+
+
+def _settings(stored: dict[str, Any], limits: dict[str, Any], here: dict[str, Any]) -> Settings:
+    given = dict(stored) | check_limits({name: value for name, value in limits.items() if value is not None}) | here
+    given["tolerance"] = Tolerance(**given["tolerance"])
+    given["constants"] = None if given["constants"] is None else ProblemConstants(**given["constants"])
+    return Settings(**given)
+
+
+def _solver(stored: Stored, given: Solver | None) -> Solver:
+    """The solver that the run was started with: from its settings where they are plain, or as given."""
+    wanted = stored.about["solver"]
+    plain = {name: value for name, value in wanted.items() if name != "name" and not isinstance(value, dict)}
+    chosen = solvers.get(wanted["name"], **plain) if given is None else given
+    if describe(chosen) != wanted:
+        given_as = "none was given" if given is None else f"{describe(given)} was given"
+        raise InputError(
+            f"{stored.path} is of a run of the solver {wanted}; {given_as}",
+            "the solver that the run was started with",
+            "pass solver=... as it was passed to minimize",
+        )
+    return chosen
+
+
+def _parameters(stored: Stored, problem: Problem, vector: np.ndarray, x0: Any) -> Any:
+    """The start in the user's own structure."""
+    if x0 is not None:
+        program, given = problem.bind(x0, "x0")
+        if given.size != vector.size:
+            raise InputError(f"x0 has {given.size} numbers", f"{vector.size}, like the run", "pass the x0 of the run")
+        return program.parameters.restore(vector)
+    structure = stored.about["structure"]
+    if structure is None:
+        raise InputError(
+            "the parameters of this run are of a structure that a checkpoint cannot hold",
+            "x0, of which the structure alone is used",
+            "pass x0 as it was passed to minimize",
+        )
+    return unpack(structure, vector)
+
+
+def _arrays(group: dict[str, Any]) -> dict[str, np.ndarray]:
+    return {name: np.asarray(value, np.float64) for name, value in group.items()}

@@ -1,0 +1,72 @@
+"""A watchdog: names what a run hangs in, when nothing has moved for a long time. It ends nothing."""
+
+import linecache
+import logging
+import sys
+import sysconfig
+import threading
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+HERE = str(Path(__file__).resolve().parents[1])
+LIBRARIES = tuple({str(Path(sysconfig.get_paths()[name])) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+GROWTH = 4.0  # of the patience, after every complaint
+
+log = logging.getLogger("mescal")
+
+
+class Watchdog:
+    """Watches a run from a thread of its own while it is open; `move` says that something has happened."""
+
+    def __init__(self, patience: float):
+        self.patience = patience
+        self._moved, self._what = time.monotonic(), "the first step"
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="mescal-watchdog", daemon=True)
+
+    def __enter__(self) -> "Watchdog":
+        if self.patience < float("inf"):
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_: Any):
+        self._over.set()
+
+    def move(self, what: str):
+        """Something has happened, and `what` comes next."""
+        self._moved, self._what = time.monotonic(), what
+
+    def _watch(self):
+        patience, seen = self.patience, self._moved
+        while not self._over.wait(min(patience / 4, 60.0)):
+            if self._moved != seen:
+                patience, seen = self.patience, self._moved
+            waited = time.monotonic() - seen
+            if waited > patience:
+                log.warning("%s", complaint(self._what, waited))
+                patience *= GROWTH
+
+
+def complaint(what: str, waited: float) -> str:
+    """What is being waited for, and in which function of the user's, if any thread is inside of one."""
+    inside = [place for frame in sys._current_frames().values() if (place := _users(frame)) is not None]
+    where = "; ".join(sorted(set(inside))) or "in compiled code or in a library"
+    return f"Nothing has moved for {waited:.0f} s, in {what}: {where}"
+
+
+def _users(frame: FrameType | None) -> str | None:
+    """The innermost function on a stack that belongs neither to this package nor to a library, if mescal or JAX called it."""
+    found = None
+    called = False
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if name.startswith((HERE, *LIBRARIES)) or name.startswith("<"):
+            called = called or name.startswith(HERE) or "jax" in name
+        elif found is None:
+            line = linecache.getline(name, frame.f_lineno).strip()
+            found = f"the function {frame.f_code.co_qualname} ({Path(name).name}, line {frame.f_lineno}: {line})"
+            called = False
+        frame = frame.f_back
+    return found if called else None

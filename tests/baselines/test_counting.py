@@ -1,0 +1,47 @@
+"""Counters of compiled steps against calls counted while they run."""
+
+import jax.numpy as jnp
+import pytest
+
+import mescal
+from mescal import E, baselines
+from mescal.baselines.run import Run
+from mescal.outer.settings import check_settings
+from mescal.solvers.drive import advance, begin
+from mescal.testing import count_calls
+
+STEPS = 5
+POINTS = {"conex": 1, "penalty-storm": 2, "stoch-ialm": 2, "stoch-sqp": 1}  # at which a step looks at the same samples
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", baselines.names())
+def test_counters_are_the_calls_of_the_running_program(known, name):
+    """Two points are looked at in one batched call, which notes every sample once: its count is doubled."""
+    at, baseline = known[name], baselines.get(name)
+    given = at.problem
+    (constraint,) = given.constraints.values()
+    objective, of_objective = count_calls(given.objective.terms[0].fn)
+    function, of_constraint = count_calls(constraint.body.terms[0].fn)
+    samples, others = (source.arrays for source in given.sources)
+    body = E(function, over=others)
+    bound = float(-constraint.body.constant)
+    counted = mescal.Problem(
+        E(objective, over=samples), {"c": body <= bound if constraint.kind == "<=" else body == bound}
+    )
+    asked = {"max_outer": 1, "max_inner": 1, "penalty": 1.1, "growth": 2.0, "bounded_dual": True, "scale": False}
+    asked |= {"tol": 1e-6, "cone": "paper", "seed": 0, "record": None, "confidence": 0.95, "max_work": None}
+    run = Run(counted, at.x0, baseline, check_settings(**asked, max_seconds=None, callback=None, progress=None))
+    assert run._start() is None
+    oracle, plan = run.oracle(), baseline.plan(run)
+    state = begin(run.solver, oracle, run.z, plan, run.memory, run.key)
+    of_objective.reset()
+    of_constraint.reset()
+    state = advance(run.solver, oracle, state, plan, jnp.int32(STEPS))
+    tally = state.progress.work.tally()
+    assert int(state.progress.steps) == STEPS
+    assert tally.objective_gradients == POINTS[name] * of_objective.gradients > 0
+    assert tally.constraint_gradients == POINTS[name] * of_constraint.gradients > 0
+    assert tally.constraint_values == POINTS[name] * of_constraint.values
+    assert of_objective.hvps == of_constraint.hvps == tally.hvp_samples == 0
+    assert tally.gradient_samples == STEPS * (64 if name == "stoch-sqp" else 128)
