@@ -4,12 +4,13 @@ import argparse
 import ast
 import importlib
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
-APART = ("gpu",)  # run only when named: they need another machine
+APART = ("gpu", "noisy_cutest")  # run only when named: they need another machine, or hours
 
 
 def names() -> list[str]:
@@ -60,14 +61,14 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"no benchmark named {', '.join(unknown)}; there are {', '.join(names())}")
     if options.threads < 1:
         parser.error("--threads must be at least 1")
-    part = tuple(int(number) for number in options.part.split("/"))
-    if len(part) != 2 or not 1 <= part[0] <= part[1]:
+    part = re.fullmatch(r"(\d+)/(\d+)", options.part)
+    if part is None or not 1 <= int(part[1]) <= int(part[2]):
         parser.error(f"--part {options.part} is not of the form 1/2, 2/2")
-    threads = hold_to(options.threads, part[0])
+    threads = hold_to(options.threads, int(part[1]))
     record = importlib.import_module("benchmarks._record")
     limits: Any = importlib.import_module("benchmarks._measure")
     limits.seconds_left = options.seconds
-    limits.part = part
+    limits.part = int(part[1]), int(part[2])
     out = options.out or (None if options.quick else FOLDER / "results")
     met = True
     for name in options.names or [name for name in names() if name not in APART]:

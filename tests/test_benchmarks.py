@@ -14,7 +14,6 @@ RESULTS = ROOT / "benchmarks" / "results"
 NAMES = (
     "ablation",
     "auto",
-    "bias",
     "certify_large",
     "curvature_dense",
     "oracle_gradient",
@@ -36,6 +35,13 @@ def test_every_benchmark_is_listed_with_what_it_measures():
     listed = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
     assert set(NAMES) <= set(listed)
     assert all(len(sentence) > 20 for sentence in listed.values())
+
+
+@pytest.mark.parametrize("part", ["3/2", "0/1", "half"])
+def test_a_part_that_is_none_is_refused(part):
+    done = run("curvature_dense", "--quick", "--part", part)
+    assert done.returncode == 2
+    assert f"--part {part}" in done.stderr
 
 
 def test_an_unknown_name_is_refused():
