@@ -68,22 +68,12 @@ class Entry:
 def entries() -> list[Entry]:
     """Ours, then the PyTorch peers: pure penalties of two sizes, and their augmented Lagrangians."""
     found = [Entry(_ours(name, solver), "ours, unbiased") for name, solver in OURS.items()]
-    if peers.missing("cooper_alm") is None and peers.missing("humancompatible") is None:
-        from .peers import cooper_alm, humancompatible
-
-        for penalty in PENALTIES:
-            for module in (cooper_alm, humancompatible):
-                found.append(
-                    Entry(
-                        module.penalty_method(penalty, BATCH, RATES),
-                        f"same-batch penalty {penalty:g}",
-                        predicted(penalty),
-                    )
-                )
-        found += [
-            Entry(module.augmented(BATCH, RATES), "same-batch augmented Lagrangian")
-            for module in (cooper_alm, humancompatible)
-        ]
+    trained = [module for module in map(peers.load, ("cooper_alm", "humancompatible")) if module is not None]
+    for penalty in PENALTIES:
+        for module in trained:
+            method = module.penalty_method(penalty, BATCH, RATES)
+            found.append(Entry(method, f"same-batch penalty {penalty:g}", predicted(penalty)))
+    found += [Entry(module.augmented(BATCH, RATES), "same-batch augmented Lagrangian") for module in trained]
     return found
 
 

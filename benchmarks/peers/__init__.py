@@ -6,27 +6,27 @@ given is in each file's docstring.
 """
 
 import importlib
-import importlib.util
 import pkgutil
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-NEEDS = {"ipopt": ("casadi",), "cooper_alm": ("torch", "cooper"), "humancompatible": ("torch", "humancompatible")}
 DISTRIBUTIONS = ("scipy", "casadi", "torch", "cooper-optim", "humancompatible-train", "sif2jax", "optiprofiler")
 
 
-def missing(module: str) -> str | None:
-    """Which package a peer lacks here; None where it can run."""
-    return next((need for need in NEEDS.get(module, ()) if importlib.util.find_spec(need) is None), None)
+def load(module: str) -> Any:
+    """A file of this folder; None where a package that it needs is not installed."""
+    try:
+        return importlib.import_module(f"{__name__}.{module}")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] in ("benchmarks", "mescal"):
+            raise
+        return None
 
 
 def methods() -> tuple[Any, ...]:
     """Every peer whose packages are installed."""
-    found = []
-    for module in sorted(info.name for info in pkgutil.iter_modules(__path__)):
-        if missing(module) is None:
-            found += getattr(importlib.import_module(f"{__name__}.{module}"), "METHODS", ())
-    return tuple(found)
+    modules = sorted(info.name for info in pkgutil.iter_modules(__path__) if not info.name.startswith("_"))
+    return tuple(method for module in modules for method in getattr(load(module), "METHODS", ()))
 
 
 def versions() -> dict[str, str]:
