@@ -10,6 +10,7 @@ max(stationarity, violation) of the last iterates on exact functions, a help tha
 # PyTorch and what is built on it come with the extra `peers`, which not every environment has.
 # pyright: reportMissingImports=false, reportPrivateImportUsage=false
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -21,7 +22,7 @@ from ..harness.task import Answer, Kind, Task
 from .functions import Batches, Functions, domain_is_bounds
 
 RATES = (1e-3, 1e-2, 1e-1)
-BATCH = 256
+BATCH, STEPS = 256, 10_000  # the smallest batch; larger ones are taken where the budget is more than so many of them
 DUAL_FACTOR = 10.0
 PENALTY = 1.0
 
@@ -77,7 +78,7 @@ class Trained:
     trainer: Trainer
     kind: Kind = "peer"
     stops: bool = False
-    batch: int = BATCH
+    batch: int = 0  # 0: to be sized by the budget
     variant: str = ""
     rates: tuple[float, ...] = RATES
 
@@ -89,7 +90,8 @@ class Trained:
         """All rates; work and seconds are those of the best rate alone. The tolerance does not enter: asked again, it is told."""
         key = (self.name, self.variant, self.batch, task.seed, task.budget)
         if key not in task.memo:
-            task.memo[key] = self._solve(task)
+            batch = self.batch or max(BATCH, 2 ** math.ceil(math.log2(max(1.0, task.budget.work / STEPS))))
+            task.memo[key] = replace(self, batch=batch)._solve(task)
         return task.memo[key]
 
     def _solve(self, task: Task) -> Answer:

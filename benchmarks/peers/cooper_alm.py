@@ -14,7 +14,7 @@ import cooper
 import numpy as np
 import torch
 
-from ._torch import BATCH, DUAL_FACTOR, PENALTY, RATES, Sampled, Trained
+from ._torch import DUAL_FACTOR, PENALTY, RATES, Sampled, Trained
 
 
 class _Problem(cooper.ConstrainedMinimizationProblem):
@@ -75,9 +75,9 @@ def penalty_method(penalty: float, batch: int, rates: tuple[float, ...] = RATES)
     )
 
 
-def augmented(batch: int, rates: tuple[float, ...] = RATES) -> Trained:
-    """Its augmented Lagrangian, at another batch."""
+def augmented(batch: int = 0, rates: tuple[float, ...] = RATES) -> Trained:
+    """Its augmented Lagrangian; the batch is sized by the budget unless given."""
     return Trained("cooper", _trainer, batch=batch, rates=rates)
 
 
-METHODS = (augmented(BATCH),)
+METHODS = (augmented(),)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from humancompatible.train.dual_optim import ALM
 
-from ._torch import BATCH, DUAL_FACTOR, PENALTY, RATES, Sampled, Trained
+from ._torch import DUAL_FACTOR, PENALTY, RATES, Sampled, Trained
 
 
 def _trainer(sampled: Sampled, primal: torch.optim.Optimizer, rate: float, penalty=PENALTY, duals=True):
@@ -51,9 +51,9 @@ def penalty_method(penalty: float, batch: int, rates: tuple[float, ...] = RATES)
     return Trained("humancompatible-train", trainer, batch=batch, variant=f"penalty {penalty:g}", rates=rates)
 
 
-def augmented(batch: int, rates: tuple[float, ...] = RATES) -> Trained:
-    """Its augmented Lagrangian, at another batch."""
+def augmented(batch: int = 0, rates: tuple[float, ...] = RATES) -> Trained:
+    """Its augmented Lagrangian; the batch is sized by the budget unless given."""
     return Trained("humancompatible-train", _trainer, batch=batch, rates=rates)
 
 
-METHODS = (augmented(BATCH),)
+METHODS = (augmented(),)
