@@ -4,11 +4,13 @@ import argparse
 import ast
 import importlib
 import os
+import re
 import sys
 from pathlib import Path
+from typing import Any
 
 FOLDER = Path(__file__).parent
-APART = ("gpu",)  # run only when named: they need another machine
+APART = ("gpu", "noisy_cutest")  # run only when named: they need another machine, or hours
 
 
 def names() -> list[str]:
@@ -21,13 +23,17 @@ def describe(name: str) -> str:
     return (ast.get_docstring(ast.parse((FOLDER / f"{name}.py").read_text())) or "").splitlines()[0]
 
 
-def hold_to(threads: int) -> int:
-    """Restrict this process to that many cores. Must come before numpy and jax are imported, which look at it once."""
+def hold_to(threads: int, part: int = 1) -> int:
+    """Restrict this process to that many cores; parts of one benchmark to different ones.
+
+    Must come before numpy and jax are imported, which look at it once.
+    """
     for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NPROC"):
         os.environ[variable] = str(threads)
     if hasattr(os, "sched_setaffinity"):
         allowed = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, allowed[-threads:])
+        last = len(allowed) - (part - 1) * threads % len(allowed)
+        os.sched_setaffinity(0, allowed[max(0, last - threads) : last])
         return min(threads, len(allowed))
     return threads
 
@@ -40,6 +46,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs; stored only with --out")
     parser.add_argument("--out", type=Path, help="folder for the results; default: benchmarks/results")
     parser.add_argument("--threads", type=int, default=1, help="of numpy and of mescal alike; default: 1")
+    parser.add_argument("--seconds", type=float, help="start no new run of a store after that; call again to go on")
+    parser.add_argument(
+        "--part", default="1/1", help="of a store's runs, for several processes: 1/2 and 2/2; default: 1/1"
+    )
     options = parser.parse_args(arguments)
     if options.list:
         width = max(map(len, names()))
@@ -51,8 +61,14 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"no benchmark named {', '.join(unknown)}; there are {', '.join(names())}")
     if options.threads < 1:
         parser.error("--threads must be at least 1")
-    threads = hold_to(options.threads)
+    part = re.fullmatch(r"(\d+)/(\d+)", options.part)
+    if part is None or not 1 <= int(part[1]) <= int(part[2]):
+        parser.error(f"--part {options.part} is not of the form 1/2, 2/2")
+    threads = hold_to(options.threads, int(part[1]))
     record = importlib.import_module("benchmarks._record")
+    limits: Any = importlib.import_module("benchmarks._measure")
+    limits.seconds_left = options.seconds
+    limits.part = int(part[1]), int(part[2])
     out = options.out or (None if options.quick else FOLDER / "results")
     met = True
     for name in options.names or [name for name in names() if name not in APART]:

@@ -14,6 +14,15 @@ from typing import Any
 
 import numpy as np
 
+# For benchmarks that keep a store of runs and can be stopped, continued, and shared among processes.
+seconds_left: float | None = None  # after which no new run is started; None: they end
+part: tuple[int, int] = (1, 1)  # this process takes the k-th of so many shares
+
+
+def share(names: list[str]) -> list[str]:
+    """What this process is to do of a list: every n-th, from the k-th on."""
+    return names[part[0] - 1 :: part[1]]
+
 
 def clock() -> float:
     """Seconds, by the clock that the number of threads calls for."""

@@ -8,7 +8,7 @@ import mescal
 from mescal import problems
 
 from ._measure import Report
-from ._peers import LbfgsB
+from .peers.al_lbfgsb import LbfgsB
 from .solvers import _lbfgsb, _ours
 
 TABLE = "to the certificate, medians over seeds"

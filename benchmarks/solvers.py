@@ -5,17 +5,14 @@ tests and curvature searches and without the final certificate, which has its ow
 0.01 is loose on these problems: look at the objective and at the relative stationarity.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import numpy as np
 
 import mescal
 from mescal import problems
-from mescal.outer import verdict
 
-from ._measure import Report, clock, patched
-from ._peers import LbfgsB
+from ._measure import Report, clock
+from .harness.ours import timed_judge
+from .peers.al_lbfgsb import LbfgsB
 
 TABLE = "to the certificate, medians over seeds"
 SOLVERS = ("spider", "sg-hv-nc", "natasha2")
@@ -30,21 +27,6 @@ PROTOTYPE = {
 SEARCHES = (1.5, 5e4)  # the total may be this factor times those gradients, plus this
 SECONDS = {"neyman-pearson/spambase": 1.0, "neyman-pearson/madelon": 1.0, "fairness/bank": 0.3, "fairness/loan": 0.3}
 SECONDS_AT = 1e-3
-
-
-@contextmanager
-def timed_judge() -> Iterator[list[float]]:
-    """Seconds of every certificate that a run asks for."""
-    spent: list[float] = []
-
-    def certify(*args, **kwargs):
-        start = clock()
-        certificate = mescal.certify(*args, **kwargs)
-        spent.append(clock() - start)
-        return certificate
-
-    with patched(verdict, certify=certify):
-        yield spent
 
 
 def run(quick: bool) -> Report:

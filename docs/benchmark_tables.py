@@ -42,7 +42,7 @@ def page(result: dict[str, Any], only: str | None) -> str:
     machine, versions = result["machine"], result["versions"]
     lines.append(
         f"*{result['date'][:10]}, {machine['processor']}, {result['threads']} of {machine['cores']} cores, {result['clock']}; "
-        + ", ".join(f"{name} {number}" for name, number in versions.items())
+        + ", ".join(f"{name} {number}" for name, number in (versions | result["settings"].get("peers", {})).items())
         + f"; `python -m benchmarks {result['benchmark']}`.*"
     )
     return "\n".join(lines)
@@ -58,7 +58,10 @@ class Benchmark(Directive):
         """Parse the page as MyST Markdown."""
         path = RESULTS / f"{self.arguments[0]}.json"
         self.state.document.settings.record_dependencies.add(str(path))
-        text = page(json.loads(path.read_text()), self.options.get("table"))
+        if path.exists():
+            text = page(json.loads(path.read_text()), self.options.get("table"))
+        else:
+            text = f"*Not measured yet: `python -m benchmarks {self.arguments[0]}` stores it.*"
         parent = self.state.document
         document = new_document(parent["source"], parent.settings)
         document.reporter = parent.reporter

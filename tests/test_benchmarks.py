@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.__main__ import names
+
 ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
 NAMES = (
     "ablation",
     "auto",
@@ -35,6 +38,13 @@ def test_every_benchmark_is_listed_with_what_it_measures():
     assert all(len(sentence) > 20 for sentence in listed.values())
 
 
+@pytest.mark.parametrize("part", ["3/2", "0/1", "half"])
+def test_a_part_that_is_none_is_refused(part):
+    done = run("curvature_dense", "--quick", "--part", part)
+    assert done.returncode == 2
+    assert f"--part {part}" in done.stderr
+
+
 def test_an_unknown_name_is_refused():
     done = run("nothing")
     assert done.returncode == 2
@@ -53,8 +63,12 @@ def test_a_quick_run_stores_what_is_needed_to_read_it(tmp_path):
     assert all(row["ratio"] > 0 for rows in result["tables"].values() for row in rows)
 
 
-@pytest.mark.parametrize("name", NAMES)
+def test_what_compares_with_peers_is_listed():
+    assert {"paper", "growth", "noisy_cutest", "bias"} <= set(names())
+
+
+@pytest.mark.parametrize("name", [name for name in names() if name in NAMES or (RESULTS / f"{name}.json").exists()])
 def test_stored_results_are_of_full_runs(name):
-    result = json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text())
+    result = json.loads((RESULTS / f"{name}.json").read_text())
     assert result["benchmark"] == name and result["quick"] is False
     assert result["tables"] and result["settings"]

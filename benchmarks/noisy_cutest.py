@@ -1,0 +1,137 @@
+"""CUTEst with noise: share certified at (0.01, 0.01) by our solvers, the baselines and the peers, at an equal number of samples.
+
+The noise model is F = f + sigma xi'x, C = c + sigma (zeta + Z x), all standard Gaussian and drawn afresh; answers are judged on
+the problem without noise, exactly, on the critical cone where there are bounds. Every method has the same budget of
+evaluations per sample. Deterministic peers solve the average of N draws, each pass over it counting N, with N such that an
+entry of the averaged noise deviates by a thirtieth of the tolerance, or a hundredth of the budget. Runs are kept in
+results/noisy_cutest.jsonl: a second call goes on where the first was stopped.
+"""
+
+import time
+import traceback
+from pathlib import Path
+
+import numpy as np
+
+from . import _measure, cutest, peers
+from ._measure import Report
+from .cutest.noisy import picked
+from .harness import Budget, Method, Task, judge
+from .harness.ours import baselines, ours
+from .harness.profiles import common_problems, data_profile, failures, methods, performance_profile, shares
+from .harness.store import Store, failed_row, row_of
+
+STORE = Path(__file__).parent / "results" / "noisy_cutest.jsonl"
+TOL, SEED = 0.01, 0
+BUDGET = Budget(work=1e7, seconds=600)
+SOLVERS = ("spider", "sg-hv-nc", "natasha2", "newton-cg")
+MAIN = 1e-2
+COUNTS = {MAIN: 42, 0.0: 9, 1e-4: 9, 1e-1: 9}  # problems at each level of noise, the main one first
+
+
+def order() -> list[str]:
+    """The picked problems, kinds taken in turn, so that every beginning of the list holds all kinds alike."""
+    kinds: dict[str, list[str]] = {}
+    for row in picked():
+        kinds.setdefault(row["kind"], []).append(row["name"])
+    longest = max(map(len, kinds.values()))
+    return [names[i] for i in range(longest) for names in kinds.values() if i < len(names)]
+
+
+def task_of(name: str, noise: float, memo: dict) -> Task:
+    """The task of one problem at one level of noise."""
+    instance = cutest.load(name)
+    return Task(
+        name=name,
+        problem=instance.noisy(noise),
+        x0=instance.x0,
+        tol=TOL,
+        seed=SEED,
+        budget=BUDGET,
+        judged=instance.exact,
+        average=lambda draws, seed: instance.average(noise, draws, seed),
+        draws=draws(noise),
+        cone="paper" if instance.unbounded else "critical",
+        memo=memo,
+    )
+
+
+def draws(noise: float) -> int:
+    """Samples in the average that deterministic peers solve."""
+    return int(min(max(1.0, np.ceil((30 * noise / TOL) ** 2)), BUDGET.work / 100))
+
+
+def groups() -> list[tuple[Method, ...]]:
+    """Methods in the order in which they are run: a group is run on all problems before the next begins.
+
+    The first group, the solver that `auto` takes on streams and the peers, is run at every level of noise.
+    """
+    first, *others = map(ours, SOLVERS)
+    return [(first, *peers.methods()), tuple(others[:2]), baselines(), tuple(others[2:])]
+
+
+def run(quick: bool) -> Report:
+    """Whatever is missing in the store, then the summary."""
+    if quick:
+        return _quick()
+    store, started = Store(STORE), time.monotonic()
+    for noise, count in COUNTS.items():
+        for group in groups()[: None if noise == MAIN else 1]:
+            for name in _measure.share(order()[:count]):
+                memo: dict = {}
+                for method in group:
+                    if not store.has(method.name, name, noise, SEED, TOL) and _left(started):
+                        store.add(attempt(method, task_of(name, noise, memo), noise))
+    return report(list(store.all()))
+
+
+def _quick() -> Report:
+    """One small problem, one solver and one peer."""
+    memo: dict = {}
+    task = task_of("HS6", MAIN, memo)
+    chosen = (ours(SOLVERS[0]), next(method for method in peers.methods() if method.name == "SLSQP"))
+    return report([attempt(method, task, MAIN) for method in chosen])
+
+
+def report(rows: list[dict]) -> Report:
+    """Shares, failures and profiles at the main level of noise, and shares at the others."""
+    report = Report({"tol": TOL, "budget": BUDGET.work, "seeds": 1, "solvers": list(SOLVERS)})
+    report.settings |= {"peers": peers.versions(), "averaged_draws": {f"{noise:g}": draws(noise) for noise in COUNTS}}
+    for noise in COUNTS:
+        here = [row for row in rows if row["noise"] == noise]
+        for line in shares(here):
+            report.add(f"noise {noise:g}: share certified at (0.01, 0.01) within {BUDGET.work:.0e} evaluations", **line)
+    main = [row for row in rows if row["noise"] == MAIN]
+    common = common_problems(main)
+    report.settings |= {"profiled_problems": common, "kinds": methods(main)}
+    within = [row for row in main if row["problem"] in common]
+    report.settings["profiles"] = {
+        "data, work": data_profile(within, "work"),
+        "performance, work": performance_profile(within, "work"),
+        "data, seconds": data_profile(within, "seconds"),
+        "performance, seconds": performance_profile(within, "seconds"),
+    }
+    for line in failures(main):
+        report.add(f"noise {MAIN:g}: what was not certified", **line)
+    return report
+
+
+def attempt(method, task: Task, noise: float) -> dict:
+    """One run and its judgement; what breaks is stored as a failure, with what it said."""
+    if (reason := method.declines(task)) is not None:
+        return failed_row(method, task, noise, f"declined: {reason}")
+    try:
+        answer = method.solve(task)
+        row = row_of(method, task, noise, answer, judge(task, answer))
+    except Exception as error:
+        traceback.print_exc()
+        row = failed_row(method, task, noise, f"broke: {type(error).__name__}: {str(error).splitlines()[0][:100]}")
+    print(
+        f"{task.name:12} {noise:6g} {method.name:24} {row['certified']!s:5} {row['status'][:40]} {row['why']}",
+        flush=True,
+    )
+    return row
+
+
+def _left(started: float) -> bool:
+    return _measure.seconds_left is None or time.monotonic() - started < _measure.seconds_left

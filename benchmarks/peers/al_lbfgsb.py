@@ -1,0 +1,158 @@
+"""What people use today: the augmented Lagrangian with scipy's L-BFGS-B on full gradients.
+
+Fair best effort: float64, slacks eliminated in closed form, multipliers and penalties as in MESCAL's practical schedule,
+warm starts, and its own stopping test on values it has already computed, so that nothing is over-solved.
+"""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.optimize
+
+import mescal
+from mescal.oracle import Lagrangian, surrogate
+from mescal.problem import equality_form
+from mescal.solvers.epoch import exact_reset
+
+from .._measure import clock
+from ..harness.task import Answer, Kind, Task
+from .functions import Functions, domain_is_bounds
+
+VERIFY, READY = 0.9, 0.95  # of the tolerance: stationarity and violation that end a solve, as in MESCAL
+MEMORY = 10  # pairs, scipy's default
+OUTER, INNER = 200, 3000
+
+
+@dataclass(frozen=True)
+class Solved:
+    """Where it ended and what it cost."""
+
+    x: np.ndarray
+    multipliers: np.ndarray
+    slack: np.ndarray
+    passes: int
+    population: int
+    outer: int
+    finished: bool
+    status: str = ""
+
+    @property
+    def work(self) -> int:
+        """Gradients per theta: passes times the size of a pass."""
+        return self.passes * self.population
+
+
+@jax.jit
+def _evaluate(oracle: Lagrangian, x: jax.Array):
+    """Value and gradient in x at the best slacks, the constraint, and the slacks."""
+    form = oracle.form
+    reset, _, _ = exact_reset(oracle, form.join(x, jnp.zeros(form.size - x.size, x.dtype)))
+    _, slack = form.split(reset.z)
+    return reset.value, form.split(reset.gradient)[0], reset.constraint, slack
+
+
+class LbfgsB:
+    """AL + L-BFGS-B on one problem; compiled once."""
+
+    def __init__(self, problem: mescal.Problem, x0: np.ndarray):
+        with jax.enable_x64(True):
+            self.x0 = np.asarray(x0, np.float64)
+            self.form = equality_form(problem.bind(self.x0)[0], problem.domain)
+            self.data = problem.device_data(np.float64)
+        population = self.form.program.population
+        assert population is not None
+        self.population = population
+        self.low, self.high = Functions(problem, x0).bounds()
+
+    def solve(self, tol: float, max_passes: float = np.inf, max_seconds: float = np.inf) -> Solved:
+        """To stationarity and feasibility of `tol`; the second order is nobody's business here."""
+        with jax.enable_x64(True):
+            return self._solve(tol, max_passes, clock() + max_seconds)
+
+    def _stationarity(self, x: np.ndarray, gradient: np.ndarray) -> float:
+        """The length of the step that a unit gradient step makes within the bounds."""
+        return float(np.linalg.norm(x - np.clip(x - gradient, self.low, self.high)))
+
+    def _solve(self, tol: float, max_passes: float, deadline: float) -> Solved:
+        x, lam = self.x0, np.zeros(self.form.constraints)
+        passes, last = 0, None
+        for k in range(OUTER):
+            penalty = 1.1 ** (k + 1)
+            oracle = Lagrangian(self.form, self.data, jnp.asarray(lam), jnp.asarray(penalty), surrogate("ustat"))
+            seen: dict[str, np.ndarray] = {}
+
+            def full(x, oracle=oracle, seen=seen):
+                nonlocal passes
+                if seen and (passes >= max_passes or clock() > deadline):
+                    raise StopIteration
+                passes += 1
+                value, gradient, constraint, slack = (np.asarray(part) for part in _evaluate(oracle, x))
+                seen.update(x=np.array(x), gradient=gradient, constraint=constraint, slack=slack)
+                return float(value), gradient
+
+            def small(xk, seen=seen):
+                if np.array_equal(xk, seen["x"]) and self._stationarity(seen["x"], seen["gradient"]) <= VERIFY * tol:
+                    raise StopIteration
+
+            options = {"maxiter": INNER, "maxcor": MEMORY, "ftol": 0.0, "gtol": VERIFY * tol / np.sqrt(x.size)}
+            bounds = scipy.optimize.Bounds(self.low, self.high)
+            try:
+                x = scipy.optimize.minimize(
+                    full, x, jac=True, method="L-BFGS-B", bounds=bounds, callback=small, options=options
+                ).x
+                if not np.array_equal(x, seen["x"]):
+                    full(x)
+            except StopIteration:
+                return Solved(seen["x"], lam, seen["slack"], passes, self.population, k + 1, False, "evaluation limit")
+            violation = np.linalg.norm(seen["constraint"])
+            lam = lam + penalty * seen["constraint"]
+            last = (x, lam, seen["slack"])
+            if violation <= READY * tol and self._stationarity(x, seen["gradient"]) <= tol:
+                return Solved(*last, passes, self.population, k + 1, True, "stationary and feasible")
+        assert last is not None
+        return Solved(*last, passes, self.population, OUTER, False, "outer limit")
+
+
+@dataclass(frozen=True)
+class AugmentedLbfgsB:
+    """The peer as a method; on streams it solves the average of `task.draws` samples."""
+
+    name: str = "AL + L-BFGS-B"
+    kind: Kind = "peer"
+    stops: bool = True
+
+    def declines(self, task: Task) -> str | None:
+        """Domains other than bounds."""
+        return domain_is_bounds(task.problem)
+
+    def solve(self, task: Task) -> Answer:
+        """Compiled before the clock starts."""
+        key = ("al-lbfgsb", task.draws, task.seed if task.stream else None)
+        problem, size = task.fixed()
+        start = clock()
+        if key not in task.memo:
+            task.memo[key] = LbfgsB(problem, task.x0)
+            task.memo[key].solve(1e-1, max_passes=2)
+        peer, compiled = task.memo[key], clock() - start
+        start = clock()
+        solved = peer.solve(task.tol, task.budget.work / size, task.budget.seconds)
+        seconds = clock() - start
+        multipliers = {}
+        layout = peer.form.program.layout
+        for name, rows in zip(layout.names, layout.slices, strict=True):
+            multipliers[name] = solved.multipliers[rows]
+        return Answer(
+            solved.x,
+            solved.finished,
+            solved.status,
+            solved.passes * size,
+            seconds,
+            compiled,
+            multipliers,
+            {"iterations": solved.outer},
+        )
+
+
+METHODS = (AugmentedLbfgsB(),)
