@@ -82,13 +82,13 @@ def launch(count: int, script: list[str], grace: float = GRACE) -> int:
                 break
             time.sleep(LOOK)
     except KeyboardInterrupt:
-        _stop(members, grace)
+        print(f"mescal.launch: asked to stop; all {count} ended within {_stop(members, grace):.1f} s.", file=sys.stderr)
         return 130
     reason = first.reason()
     took = _stop(members, grace)
     print(
         f"mescal.launch: process {first.number} of {count} {reason}.\n"
-        f"  The other {count - 1} were stopped within {took:.1f} s.\n"
+        f"  The others were stopped within {took:.1f} s.\n"
         "  What to do: mend the cause and launch again; a run that keeps checkpoints goes on from the last one "
         "(mescal.resume).",
         file=sys.stderr,

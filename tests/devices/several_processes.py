@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import mescal
+from mescal import E
 from tests.devices.problems import collectives, measures, problem
 
 X = np.full(5, 0.3, np.float32)
@@ -46,20 +47,30 @@ def estimates() -> dict:
     return found | {"plain": measures(mescal.certify(plain, X)), "sharded": measures(mescal.certify(many, X))}
 
 
+def quadratic() -> mescal.Problem:
+    """A problem of many cheap outer iterations, each process with its own rows."""
+    rng, mesh = np.random.default_rng(0), jax.make_mesh((jax.device_count(),), ("rows",))
+    points, normals = (rng.normal(1.0, size=(size, 4)).astype(np.float32) for size in (3001, 1203))
+    return mescal.Problem(
+        E(lambda x, row: jnp.sum((x - row) ** 2), over=mescal.shard(own_part(points), mesh)),
+        {"plane": E(lambda x, row: x @ row, over=mescal.shard(own_part(normals), mesh)) == 1},
+    )
+
+
 def solve(folder: Path, how: str) -> dict:
     """A run with checkpoints, or the rest of one."""
 
     def die(row):
-        if how == "kill" and jax.process_index() == 1 and row.outer == 1:
+        if how == "kill" and jax.process_index() == 1 and row.outer == 3:
             os.kill(os.getpid(), signal.SIGKILL)
         return False
 
     if how == "resume":
-        result = mescal.resume(folder, sharded(), callback=die)
+        result = mescal.resume(folder, quadratic(), callback=die)
     else:
-        start = np.zeros(5, np.float32)
+        start = np.zeros(4, np.float32)
         kept = {"checkpoint": folder, "checkpoint_seconds": 1e-3}
-        result = mescal.minimize(sharded(), start, tol=1e-3, seed=1, penalty=0.01, callback=die, **kept)
+        result = mescal.minimize(quadratic(), start, tol=1e-3, seed=1, penalty=0.01, callback=die, **kept)
     rows = [row.outer for row in result.history]
     return {"converged": result.converged, "rows": rows, "measures": measures(result.certificate)}
 

@@ -41,7 +41,7 @@ def test_when_a_process_dies_the_others_are_stopped_and_the_launcher_says_why(tm
     assert time.monotonic() - begun < 110
     assert done.returncode == code, done.stderr
     assert words in done.stderr
-    assert "The other 1 were stopped" in done.stderr
+    assert "The others were stopped" in done.stderr
 
 
 def test_a_script_that_is_not_there_is_refused():
