@@ -13,6 +13,7 @@ NAMES = (
     "auto",
     "certify_large",
     "curvature_dense",
+    "estimators",
     "oracle_gradient",
     "rates",
     "solvers",
