@@ -16,6 +16,7 @@ NAMES = (
     "auto",
     "certify_large",
     "curvature_dense",
+    "estimators",
     "large_population",
     "oracle_gradient",
     "rates",
