@@ -6,12 +6,15 @@ from typing import ClassVar
 
 import jax
 import numpy as np
+import psutil
 import pytest
 
 import mescal
 from mescal import E
 from mescal.oracle import Lagrangian, Surrogate, surrogate
 from mescal.problem import equality_form
+
+LARGE = 2 << 30  # bytes of a test process
 
 
 @pytest.fixture(scope="session")
@@ -21,6 +24,14 @@ def data_folder() -> Path:
     if not folder or not Path(folder).is_dir():
         pytest.skip("MESCAL_DATA does not point at the real data sets")
     return Path(folder)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forget_programs():
+    """Between two files, drop what was compiled where it has grown large: every test process compiles hundreds of programs."""
+    yield
+    if psutil.Process().memory_info().rss > LARGE:
+        jax.clear_caches()
 
 
 @pytest.fixture(scope="session")
