@@ -1,5 +1,6 @@
 """Sweeps: what is stored is not run again, failures are told, and a killed sweep goes on to the same store."""
 
+import functools
 import importlib
 import json
 import os
@@ -100,8 +101,9 @@ def test_one_failure_does_not_stop_the_others(tmp_path):
 
 
 def test_an_interrupted_run_ends_the_sweep(tmp_path, monkeypatch):
-    module = importlib.import_module("mescal.experiments.run")
+    module = importlib.import_module("mescal.experiments.task")
 
+    @functools.wraps(module.minimize)
     def interrupted(*args, **settings):
         def stop(_):
             raise KeyboardInterrupt
