@@ -5,6 +5,7 @@ import json
 import os
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -104,4 +105,5 @@ def _flush_folder(folder: Path):
 
 def _remove(temporary: Path | None):
     if temporary is not None:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)

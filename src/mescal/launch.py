@@ -39,6 +39,7 @@ class Member:
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
+            start_new_session=True,  # Ctrl-C reaches the launcher alone, which asks everyone to stop, once
         )
         self.said: collections.deque[str] = collections.deque(maxlen=KEPT)
         self.listener = threading.Thread(target=self._listen, daemon=True)

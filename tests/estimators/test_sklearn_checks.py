@@ -12,7 +12,8 @@ ESTIMATORS = (
     ConstrainedClassifier(),
     FairClassifier(),
 )
-WITH_BOUND = ConstrainedClassifier({"recall": rate(of="positives") >= 0.6, "alarms": rate(of="negatives") <= 0.3})
+# Some checks fit labels that are pure chance: these bounds can be met there, by a constant model.
+WITH_BOUND = ConstrainedClassifier({"recall": rate(of="positives") >= 0.5, "alarms": rate(of="negatives") <= 0.6})
 
 
 def failures(estimator) -> list[str]:

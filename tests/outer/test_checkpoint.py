@@ -333,6 +333,34 @@ def test_a_theory_mode_is_carried_on(known, tmp_path, settings):
     assert essence(resumed) == essence(straight)
 
 
+def test_a_run_at_its_cap_still_says_how_many_outer_iterations_it_had(problem, tmp_path):
+    first = mescal.minimize(problem, X0, checkpoint=tmp_path, max_outer=1, **SETTINGS)
+    again = mescal.resume(tmp_path, problem)
+    assert again.status is Status.OUTER_LIMIT and again.outer_iterations == first.outer_iterations == 1
+
+
+def test_settings_may_be_numbers_of_numpy(problem, whole, tmp_path):
+    settings = SETTINGS | {"seed": np.int64(3), "max_outer": np.int32(100), "scale": np.bool_(True)}
+    mescal.minimize(problem, X0, checkpoint=tmp_path, checkpoint_seconds=0.0, max_work=whole.work.total / 2, **settings)
+    assert essence(mescal.resume(tmp_path, problem, max_work=1e12)) == essence(whole)
+
+
+def test_a_good_checkpoint_outlives_a_damaged_newer_one(problem, whole, stopped):
+    flip(checkpoints.files(stopped)[-1])
+    mescal.resume(stopped, problem, max_work=0.7 * whole.work.total)
+    for path in checkpoints.files(stopped):
+        checkpoints.read_checkpoint(path)
+
+
+def test_other_bounds_are_another_problem(tmp_path, short_chunks):
+    def boxed(radius):
+        return mescal.Problem(E(loss, over=ROWS), {"circle": E(circle) == 1.0}, mescal.sets.Box(-radius, radius))
+
+    mescal.minimize(boxed(5.0), X0, checkpoint=tmp_path, max_outer=1, **SETTINGS)
+    with pytest.raises(InputError, match="another problem: its domain"):
+        mescal.resume(tmp_path, boxed(6.0))
+
+
 def test_bad_settings(problem):
     for wrong in ({"checkpoint": 3}, {"checkpoint_seconds": -1}, {"watchdog": 0}):
         with pytest.raises(InputError):

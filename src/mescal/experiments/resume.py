@@ -12,7 +12,7 @@ from ..outer.settings import check_limits
 from ..problem import Problem
 from ..solvers import Solver
 from .run import CHECKPOINT, carry_on, run
-from .store import StoredRun, is_run, load_run, write_config
+from .store import RESULT, StoredRun, is_run, load_run, write_config
 from .task import Task
 
 
@@ -73,6 +73,7 @@ def resume_run(folder: Path, limits: dict[str, Any], progress: Callable[[Row], A
         return stored
     task = replace(task, **limits)
     named = task.make_problem()
+    (folder / RESULT).unlink(missing_ok=True)  # that of the run as it was: this one has not ended
     write_config(folder, task.config())
     if checkpoint.files(folder / CHECKPOINT):
         return carry_on(task, folder, named, progress, **limits)

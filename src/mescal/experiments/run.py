@@ -47,7 +47,8 @@ def run(
     try:
         result = task.solve(named, path / CHECKPOINT, progress)
     except InputError:
-        forget(path, new)
+        if not checkpoint.files(path / CHECKPOINT):  # what a run has done before it fails is kept
+            forget(path, new)
         raise
     return store(task, path, named, result)
 

@@ -162,7 +162,10 @@ def _kernel(scores: tuple[Callable, ...], x: jax.Array, table: jax.Array) -> tup
             u = jnp.sum(taken * at[None, :], axis=1)
             found = [jax.jvp(jax.vmap(phi), (u,), (jnp.ones_like(u),)) for phi in scores]
             return tuple(
-                (value + jnp.sum(jnp.where(counted, f, 0)), slope + jnp.sum(taken * g[:, None], axis=0))
+                (
+                    value + jnp.sum(jnp.where(counted, f, 0)),
+                    slope + jnp.sum(taken * jnp.where(counted, g, 0)[:, None], axis=0),
+                )
                 for (value, slope), (f, g) in zip(totals, found, strict=True)
             )
 

@@ -83,8 +83,9 @@ class Checkpoints:
         else:
             self.failed = False
             self.number += 1
-            for path in files(self.folder)[:-KEPT]:
-                path.unlink(missing_ok=True)
+            with suppress(OSError, InputError):
+                for path in files(self.folder)[:-KEPT]:
+                    path.unlink(missing_ok=True)
         self.last = time.monotonic()
 
     def end(self):
@@ -103,7 +104,8 @@ class Checkpoints:
 
 def write_checkpoint(path: Path, about: dict[str, Any], snapshot: Snapshot):
     """One file, whole or not there."""
-    text = json.dumps({"about": about, "state": snapshot.content}).encode()
+    content = {"about": about, "state": snapshot.content}
+    text = json.dumps(content, default=lambda number: number.item()).encode()  # settings may be numbers of numpy
     payload = io.BytesIO()
     np.savez(payload, **{CONTENT: np.frombuffer(text, np.uint8)}, **snapshot.arrays)  # pyright: ignore[reportArgumentType]
     body = payload.getbuffer()
@@ -116,11 +118,11 @@ def read_checkpoint(path: Path) -> Stored:
     try:
         raw = path.read_bytes()
     except OSError as error:
-        raise cannot_read(path, error) from error
+        raise _damaged(path, f"could not be read: {error.strerror or error}") from error
     first, _, rest = raw.partition(b"\n")
     digest, _, body = rest.partition(b"\n")
-    if not first.startswith(MAGIC):
-        raise _damaged(path, "does not begin like one")
+    if not first.startswith(MAGIC) or not first[len(MAGIC) :].isdigit():
+        raise _damaged(path, "does not begin like a checkpoint")
     if first[len(MAGIC) :] != str(SCHEMA).encode():
         raise InputError(
             f"{path} is a checkpoint of format {first[len(MAGIC) :].decode(errors='replace')}",
@@ -157,6 +159,14 @@ def read_latest(folder: Path) -> Stored:
     raise last
 
 
+def forget_newer(path: Path):
+    """Remove the checkpoints that are newer than this one."""
+    for newer in files(path.parent):
+        if _number(newer) > _number(path):
+            with suppress(OSError):
+                newer.unlink()
+
+
 def files(folder: Path) -> list[Path]:
     """The checkpoints of a folder, oldest first."""
     try:
@@ -167,6 +177,17 @@ def files(folder: Path) -> list[Path]:
 
 def _number(path: Path) -> int:
     return int(path.stem)
+
+
+def check_folder(folder: Path):
+    """Make the folder, and raise where nothing can be written to it."""
+    probe = folder / f".writable{SUFFIX}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise WriteError.of(folder, error) from error
 
 
 def _clean(folder: Path, old: list[Path]):

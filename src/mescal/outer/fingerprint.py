@@ -24,7 +24,7 @@ def fingerprint(run: "Run") -> dict[str, Any]:
     return {
         "parameters": [list(shape) for shape in parameters.shapes],
         "precision": str(np.dtype(run.dtype)),
-        "domain": type(run.problem.domain).__name__,
+        "domain": [type(run.problem.domain).__name__, _bounds(run.problem.domain)],
         "constraints": [
             [name, kind, list(shape)]
             for name, kind, shape in zip(layout.names, layout.kinds, layout.shapes, strict=True)
@@ -42,7 +42,7 @@ def refuse_another(run: "Run", stored: dict[str, Any], where: Any):
     for name, value in own.items():
         before = stored.get(name)
         if name == "functions":
-            same = before is not None and len(before) == len(value) and np.allclose(before, value, rtol=CLOSE, atol=0)
+            same = _close(before or [], value)
         else:
             same = before == value
         if not same:
@@ -67,6 +67,20 @@ def _differ(name: str, before: Any, now: Any) -> str:
     if name == "functions":
         return "had other values at the start"
     return f"were {before}, not {now}" if isinstance(now, list) else f"was {before}, not {now}"
+
+
+def _close(before: list[float], now: list[float]) -> bool:
+    size = CLOSE * float(np.max(np.abs(np.nan_to_num(now)), initial=0.0))
+    return len(before) == len(now) and bool(np.allclose(before, now, rtol=CLOSE, atol=size, equal_nan=True))
+
+
+def _bounds(domain: Any) -> str:
+    """A checksum of the numbers of a set."""
+    digest = hashlib.sha256()
+    for leaf in jax.tree.leaves(domain):
+        if eqx.is_array_like(leaf):
+            digest.update(np.ascontiguousarray(np.asarray(leaf)).tobytes())
+    return digest.hexdigest()[:16]
 
 
 def _digest(source: Source) -> str:

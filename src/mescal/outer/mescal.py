@@ -18,6 +18,7 @@ from ..errors import InputError, InputTypeError
 from ..problem import Problem
 from ..solvers import Solver, get
 from ..theory.constants import ProblemConstants
+from .checkpoint import check_folder
 from .result import Result
 from .resume import keep_checkpoints
 from .run import Run
@@ -114,6 +115,8 @@ def minimize(
         raise InputTypeError(f"start={type(start).__name__}", "a Result of minimize", "pass start=result")
     if x0 is None and start is None:
         raise InputError("neither x0 nor start was given", "initial parameters", "pass x0")
+    if settings.checkpoint is not None:
+        check_folder(settings.checkpoint)
     run = Run(problem, x0, chosen, settings, Start.of(start))
     if settings.checkpoint is not None:
         keep_checkpoints(run, settings.checkpoint, x0 is not None, Start.of(start))

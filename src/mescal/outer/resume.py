@@ -14,7 +14,7 @@ from ..problem import Problem
 from ..solvers import Solver
 from ..theory.constants import ProblemConstants
 from ..version import __version__
-from .checkpoint import Checkpoints, Stored, read_latest
+from .checkpoint import Checkpoints, Stored, forget_newer, read_latest
 from .fingerprint import describe, fingerprint, refuse_another
 from .result import Result
 from .run import Run
@@ -72,6 +72,8 @@ def resume(
     restore(run, stored.snapshot)
     run.clock.carry_on(about["seconds"], about["compiling"])
     run.warnings = (*run.warnings, *stored.warnings)
+    if jax.process_index() == 0:
+        forget_newer(stored.path)  # damaged: it must not take the place of a good one
     told = {name: about[name] for name in about if name not in ("seconds", "compiling")}
     run.checkpoints = Checkpoints(Path(path), settings.checkpoint_seconds, told, fresh=False)
     return run.go()

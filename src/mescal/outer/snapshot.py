@@ -55,6 +55,7 @@ def restore(run: "Run", snapshot: Snapshot):
     content, arrays = snapshot
     for name in NUMBERS:
         setattr(run, name, content[name])
+    run.begun = run.outer + (content["goal"] is not None)
     for name in TALLIES:
         setattr(run, name, Tally(content[name]))
     run.history = History([_row(row) for row in content["history"]])
