@@ -170,6 +170,22 @@ def test_scales_are_undone(factor, row, tol):
     np.testing.assert_allclose(result.multipliers["c"], -2 * factor / row, rtol=0.02)
 
 
+@pytest.mark.parametrize("factor", [1e-6, 1e6])
+@pytest.mark.parametrize("row", [1e-6, 1e6])
+def test_extreme_scales_are_certified_or_refused_with_advice(factor, row):
+    """Twelve orders of magnitude between objective and constraint are more than float32 holds; alike, they are no trouble."""
+    rows = {"a": POSITIVES, "factor": np.full(400, factor, np.float32), "row": np.full(400, row, np.float32)}
+    scaled = mescal.Problem(E(stretched, over=rows), {"c": E(stretched_row, over=rows) == 0.0})
+    tol = 0.01 * min(factor, row)
+    result = mescal.minimize(scaled, X0, tol=tol, solver="spider", max_outer=30)
+    assert result.converged == result.certificate.passes(tol)
+    if factor == row:
+        assert result.converged
+        np.testing.assert_allclose(result.x, POSITIVES.mean(0) + np.eye(4)[0], atol=0.01)
+    elif not result.converged:
+        assert result.status.advice in str(result)
+
+
 def stretched(w, r):
     return r["factor"] * jnp.sum((w - r["a"]) ** 2)
 
