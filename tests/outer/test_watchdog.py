@@ -32,8 +32,8 @@ def test_a_function_that_hangs_is_named(caplog):
 
 
 def test_a_dog_that_has_nothing_to_say_is_silent(caplog):
-    with caplog.at_level(logging.WARNING, logger="mescal"), Watchdog(0.2) as dog:
-        for _ in range(6):
+    with caplog.at_level(logging.WARNING, logger="mescal"), Watchdog(1.0) as dog:
+        for _ in range(30):
             time.sleep(0.05)
             dog.move("the next step")
     assert caplog.text == ""
