@@ -3,12 +3,10 @@
     minimise E[(r'w - m)^2]   subject to   E[r'w] >= target,   w in the simplex,  m in R
 
 The variance is no expectation of one sample, but its minimum over m is: the parameters are the dict {"w": weights, "m": mean}
-on a product of two sets. Returns are monthly, in percent; each month is a row. A variance of 4 with a multiplier of 30 at a
-tolerance of 0.001 is more than float32 resolves, so this script works in float64: x0 and JAX's switch say so. The frontier
-is compared with quadratic programming on the sample covariance.
+on a product of two sets. Returns are monthly, in percent; each month is a row. The frontier is compared with quadratic
+programming on the sample covariance.
 """
 
-import jax
 import numpy as np
 from scipy.optimize import minimize as scipy_minimize
 from style import BLUE, BROWN, GREEN, GREY, ORANGE, PINK, plt, save
@@ -16,7 +14,6 @@ from style import BLUE, BROWN, GREEN, GREY, ORANGE, PINK, plt, save
 import mescal
 from mescal import E, sets
 
-jax.config.update("jax_enable_x64", True)
 TOL = 1e-3
 rng = np.random.default_rng(3)
 NAMES = ["bonds", "utilities", "broad stocks", "small stocks", "emerging", "gold"]
@@ -56,7 +53,7 @@ def reference(target: float) -> np.ndarray:
     return found.x
 
 
-x0 = {"w": np.full(6, 1 / 6), "m": np.float64(0.5)}
+x0 = {"w": np.full(6, 1 / 6, np.float32), "m": np.float32(0.5)}
 smallest = float(means @ reference(-10.0))
 targets = np.linspace(smallest, means.max() - 0.05, 7)[1:]
 results, last = [], None

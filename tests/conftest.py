@@ -1,6 +1,7 @@
 """Shared pieces of the tests: small problems, keys, and where the real data are."""
 
 import os
+import signal
 from pathlib import Path
 from typing import ClassVar
 
@@ -16,6 +17,9 @@ from mescal.problem import equality_form
 
 LARGE = 2 << 30  # bytes of a test process
 
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as where a shell started the tests in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # this process and those it starts are to hear Ctrl-C
+
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
@@ -27,7 +31,7 @@ def data_folder() -> Path:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def forget_programs():
+def bounded_memory():
     """Between two files, drop what was compiled where it has grown large: every test process compiles hundreds of programs."""
     yield
     if psutil.Process().memory_info().rss > LARGE:

@@ -48,7 +48,7 @@ class Solved:
 def _evaluate(oracle: Lagrangian, x: jax.Array):
     """Value and gradient in x at the best slacks, the constraint, and the slacks."""
     form = oracle.form
-    reset, _, _ = exact_reset(oracle, form.join(x, jnp.zeros(form.size - x.size, x.dtype)))
+    reset, _ = exact_reset(oracle, form.join(x, jnp.zeros(form.size - x.size, x.dtype)))
     _, slack = form.split(reset.z)
     return reset.value, form.split(reset.gradient)[0], reset.constraint, slack
 

@@ -70,8 +70,10 @@ class Member:
 def launch(count: int, script: list[str], grace: float = GRACE) -> int:
     """Run the script in `count` processes; the exit code of the first that failed, 0 if none did."""
     address = f"127.0.0.1:{_free_port()}"
-    members = [Member(number, count, address, script) for number in range(count)]
+    members: list[Member] = []
     try:
+        for number in range(count):
+            members.append(Member(number, count, address, script))
         while True:
             codes = [member.code for member in members]
             if all(code == 0 for code in codes):

@@ -52,7 +52,7 @@ def test_contract(make_bench, noises, symmetric, key, search, dtype):
                 wrong.append(("nothing", lowest / TOLERANCE, answer.curvature / TOLERANCE))
     assert lower_bound(TRIALS - len(wrong), TRIALS, 0.99) >= 1 - FAILURE, wrong
     assert 5 / 12 * TRIALS - len(wrong) <= found <= 7 / 12 * TRIALS + len(wrong)
-    assert bench.traces == 1
+    assert bench.traces <= 1
 
 
 def test_contract_of_the_theorem(make_lagrangian, symmetric, key):

@@ -115,6 +115,9 @@ def test_any_jax_model_by_argument(data):
     assert model.predict_proba(data.X)[y == 0, 1].mean() == pytest.approx(0.2, abs=1e-4)
     assert model.score(data.X, y) > linear.score(data.X, y) + 0.15
     assert not hasattr(model, "coef_")
+    again = linear.set_params(model=two_layers, ridge=1e-3, random_state=1).fit(data.X, y)
+    assert not hasattr(again, "coef_"), "nothing of the linear fit before is left"
+    np.testing.assert_array_equal(again.predict_proba(data.X), model.predict_proba(data.X))
 
 
 @pytest.mark.slow

@@ -194,6 +194,31 @@ def stretched_row(w, r):
     return r["row"] * (w[0] - r["a"][0] - 1)
 
 
+@pytest.mark.parametrize(("seed", "share"), [(3, 0.7), (7, 0.4)])
+def test_values_that_differ_by_rounding_do_not_stall_a_solve(seed, share):
+    """Prices of 40 to 55 in float32: a rounding of the weights' sum moves L by 5e-6, more than a last step does.
+
+    With values alone to tell points apart, inner solves do not move: 4.7e6 and 1.6e7 evaluations instead of 1.3e5.
+    """
+    rng = np.random.default_rng(seed)
+    means, deviations = np.array([0.25, 0.45, 0.7, 0.85, 0.95, 0.35]), np.array([1.2, 3.2, 4.3, 5.6, 6.3, 4.6])
+    months = means + deviations * (rng.normal(size=(600, 1)) + rng.normal(size=(600, 6))) / np.sqrt(2)
+
+    def gain(x, r):
+        return r @ x["w"]
+
+    target = share * months.mean(0).max() + (1 - share) * months.mean(0).mean()
+    problem = mescal.Problem(
+        E(lambda x, r: (gain(x, r) - x["m"]) ** 2, over=months),
+        {"return": E(gain, over=months) >= target},
+        mescal.sets.Product(w=mescal.sets.Simplex(), m=mescal.sets.Reals()),
+    )
+    x0 = {"w": np.full(6, 1 / 6, np.float32), "m": np.float32(0.5)}
+    result = mescal.minimize(problem, x0, solver="newton-cg", tol=1e-3, cone="critical")
+    assert result.converged, str(result)
+    assert result.work.total < 1e6
+
+
 def test_exact_records_are_apart(problem):
     result = mescal.minimize(problem, X0, tol=0.01, record="exact", solver="spider")
     assert result.history[0].outer == -1 and result.history[0].objective == pytest.approx(0.5)

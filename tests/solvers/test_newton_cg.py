@@ -31,7 +31,7 @@ def bowl(eigenvalues: np.ndarray) -> tuple[np.ndarray, mescal.Problem]:
 def exact_model(make_lagrangian, key, eigenvalues):
     matrix, problem = bowl(eigenvalues)
     oracle = make_lagrangian(problem, np.zeros(D), [], 1.0)
-    reset, _, _ = jax.jit(exact_reset)(oracle, jnp.zeros(D, jnp.float32))
+    reset, _ = jax.jit(exact_reset)(oracle, jnp.zeros(D, jnp.float32))
     return matrix, make_model(oracle, reset, jnp.float32(1), jnp.float32(1), key, None)
 
 
@@ -85,7 +85,7 @@ def constrained(make_lagrangian):
 def test_products_on_all_rows_are_those_of_the_augmented_lagrangian(constrained, key):
     """On the face: the slack rests at its bound."""
     oracle, z = constrained
-    reset, _, _ = jax.jit(exact_reset)(oracle, z)
+    reset, _ = jax.jit(exact_reset)(oracle, z)
     v = jnp.asarray(RNG.normal(size=D + 1), jnp.float32)
 
     @jax.jit
@@ -103,7 +103,7 @@ def test_products_on_all_rows_are_those_of_the_augmented_lagrangian(constrained,
 def test_blocks_are_the_hessian_of_their_samples(constrained, key):
     """Three blocks of 50 with the exact weights and Jacobian: their mean is the same with any number of them filled."""
     oracle, z = constrained
-    reset, _, _ = jax.jit(exact_reset)(oracle, z)
+    reset, _ = jax.jit(exact_reset)(oracle, z)
     v = jnp.asarray(RNG.normal(size=D + 1), jnp.float32).at[-1].set(0)
     held = eqx.tree_at(lambda o: (o.multipliers, o.penalty), oracle, (reset.multipliers, jnp.zeros(())))
 
@@ -168,7 +168,7 @@ def test_a_step_on_a_population_counts_passes(make_lagrangian, constrained, key)
     oracle, z = constrained
     solver = NewtonCG()
     target = solver.plan(Goal(0.01, 0.01, 100, 300, 300, 128), jnp.float32)
-    reset, _, _ = jax.jit(exact_reset)(oracle, z)
+    reset, _ = jax.jit(exact_reset)(oracle, z)
     inner = jax.jit(lambda: solver.recurse(oracle, reset, Memory.fresh(2.0, jnp.float32), target, key, jnp.int32(9)))()
     counted = inner.work.tally()
     assert counted.gradient_samples == 300 and counted.value_samples == 300
@@ -184,7 +184,7 @@ def test_bounds_are_met_and_left(make_lagrangian, key):
     oracle = make_lagrangian(problem, np.zeros(2), [], 1.0)
     solver = NewtonCG()
     target = solver.plan(Goal(1e-3, 0.01, 100, 40, 40, 40), jnp.float32)
-    reset, _, _ = exact_reset(oracle, jnp.asarray([-1.0, 0.0]))
+    reset, _ = exact_reset(oracle, jnp.asarray([-1.0, 0.0]))
     inner = solver.recurse(oracle, reset, Memory.fresh(2.0, jnp.float32), target, key, jnp.int32(9))
     np.testing.assert_array_equal(inner.z, [1.0, -1.0])
 

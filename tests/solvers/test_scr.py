@@ -62,7 +62,7 @@ def test_a_step_of_the_krylov_space_is_the_minimiser(make_lagrangian, key, name)
     matrix = (BASIS * values) @ BASIS.T
     problem = mescal.Problem(E(lambda x: x @ jnp.asarray(matrix, x.dtype) @ x / 2 + jnp.asarray(b, x.dtype) @ x))
     oracle = make_lagrangian(problem, np.zeros(D), [], 1.0)
-    reset, _, _ = exact_reset(oracle, jnp.zeros(D, jnp.float32))
+    reset, _ = exact_reset(oracle, jnp.zeros(D, jnp.float32))
     model = make_model(oracle, reset, jnp.float32(1), jnp.float32(1), key, None)
     whole, _ = model.whole()
     run = jax.jit(lambda enough: cubic_step(model, whole, jnp.int32(1), jnp.float32(rho), enough, D))
@@ -85,7 +85,7 @@ def recursion(make_lagrangian):
     oracle = make_lagrangian(problem, np.zeros(3), [], 1.0)
     solver = Scr(batch=256, blocks=2)
     target = solver.plan(Goal(1e-3, 0.01, 100, 2000, 2000, 128), jnp.float32)
-    reset, _, _ = exact_reset(oracle, jnp.full(3, 0.5))
+    reset, _ = exact_reset(oracle, jnp.full(3, 0.5))
 
     @jax.jit
     def run(trust, key):

@@ -72,11 +72,14 @@ class RateClassifier(ClassifierMixin, BaseEstimator):
             weights = np.asarray(solved.model.weights, np.float64)[:width] / self.scaling_.scale
             self.coef_ = weights[None]
             self.intercept_ = np.asarray([float(solved.model.bias) - weights @ self.scaling_.mean])
+        else:  # an earlier fit of the linear model may have left them
+            for name in ("coef_", "intercept_"):
+                vars(self).pop(name, None)
         smooth = expit(self.sharpness * self._logits(data.features))
         report_failure(solved, constraints, lambda subset: float(data.shares(subset) @ smooth), self.tol)
 
     def _logits(self, X: np.ndarray) -> np.ndarray:
-        if hasattr(self, "coef_"):
+        if isinstance(self.model_, models.Linear):
             return X @ self.coef_[0] + self.intercept_[0]
         return scores_of(self.model_, self.scaling_(X))
 

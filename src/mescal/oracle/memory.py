@@ -22,14 +22,16 @@ _shrunk = [1]
 
 def chunk_bytes() -> int:
     """Bytes of the rows of an exact pass that are looked at together."""
-    return max(1, (CACHED_BYTES if _memory() is None else int(SHARE * (_memory() or 0))) // _shrunk[0])
+    memory = _memory()
+    return max(1, (CACHED_BYTES if memory is None else int(SHARE * memory)) // _shrunk[0])
 
 
 def micro_batch(width: int) -> int:
     """Samples of a micro-batch, each of which takes `width` bytes with what is computed from it; a power of two."""
-    memory = _memory()
-    fitting = MICRO if memory is None else int(SHARE * memory) // max(1, width)
-    micro = MICRO if memory is None else min(max(1 << max(0, fitting.bit_length() - 1), MICRO), LARGEST_MICRO)
+    memory, micro = _memory(), MICRO
+    if memory is not None:
+        fitting = int(SHARE * memory) // max(1, width)
+        micro = min(max(MICRO, 1 << max(0, fitting.bit_length() - 1)), LARGEST_MICRO)
     return max(1, micro // _shrunk[0])
 
 

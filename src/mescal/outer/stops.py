@@ -12,7 +12,11 @@ log = logging.getLogger("mescal")
 
 
 class Stops:
-    """While it is open, signals are remembered instead of raised; in other threads than the main one, nothing changes."""
+    """While it is open, signals are remembered instead of raised; in other threads than the main one, nothing changes.
+
+    A signal that the process was started to ignore stays ignored: Ctrl-C does not reach what a script sent to the
+    background.
+    """
 
     def __init__(self):
         self.asked = False
@@ -20,7 +24,8 @@ class Stops:
 
     def __enter__(self) -> "Stops":
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._hear) for number in SIGNALS}
+            heard = (number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN)
+            self._before = {number: signal.signal(number, self._hear) for number in heard}
         return self
 
     def __exit__(self, *_: Any):

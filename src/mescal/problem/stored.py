@@ -164,12 +164,14 @@ class OnDisk:
 
     def block(self, first: int, count: int) -> Rows:
         """`count` rows from the row `first` on, and their weights."""
-        weights = None if self.weights is None else self.factor * np.asarray(self.weights[first : first + count])
+        weights = (
+            None if self.weights is None else self.factor * np.asarray(self.weights[first : first + count], np.float64)
+        )
         return Rows(self.treedef.unflatten([column.block(first, count) for column in self.columns]), weights)
 
     def at(self, indices: np.ndarray) -> Rows:
         """The rows at the given indices, and their weights."""
-        weights = None if self.weights is None else self.factor * np.asarray(self.weights[indices])
+        weights = None if self.weights is None else self.factor * np.asarray(self.weights[indices], np.float64)
         return Rows(self.treedef.unflatten([column.at(indices) for column in self.columns]), weights)
 
     def placed(self, dtype: Any) -> StoredRows:

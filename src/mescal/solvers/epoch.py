@@ -49,6 +49,7 @@ SMALLEST_RESET = 1024  # thetas of a reset on a stream
 LONGEST_PERIOD = 512  # steps between resets at most
 FAILURES = 24  # resets in a row without descent that end a solve: the smoothness has grown by 4^24
 BROKEN_RESETS = 8  # resets in a row that are not finite before the problem is blamed
+ROUNDINGS = 8.0  # units of rounding by which an exact value may be above another one and still count as no worse
 LOOKED = 1 << 22  # thetas of the resets in a chunk: with large ones, it has few
 FLOOR_DECAY = 0.5  # of the floor under the smoothness at every reset that finds descent
 
@@ -237,13 +238,18 @@ class EpochSolver(Solver):
 def take_reset(
     oracle: Lagrangian, z: jax.Array, before: Reset, target: Target, key: jax.Array, failures: jax.Array
 ) -> tuple[Reset, jax.Array, Work]:
-    """A reset at z, exact or from a large batch, and the noise of its value against the last reset's."""
+    """A reset at z, exact or from a large batch, and the noise of its value against the last reset's.
+
+    Exact values are so to rounding: where they differ by no more, the gradient, which still tells points apart there,
+    decides.
+    """
     if oracle.population is not None:
-        return exact_reset(oracle, z)
+        reset, work = exact_reset(oracle, z)
+        return reset, jnp.where(reset.stationarity < before.stationarity, rounding_of(reset), 0), work
     return sampled_reset(oracle, z, before, target, key, failures)
 
 
-def exact_reset(oracle: Lagrangian, z: jax.Array) -> tuple[Reset, jax.Array, Work]:
+def exact_reset(oracle: Lagrangian, z: jax.Array) -> tuple[Reset, Work]:
     """From a full pass; slacks are moved to their best for this x, which c being known costs nothing."""
     at, work = oracle.exact(z)
     if at.jacobian is not None:
@@ -254,7 +260,13 @@ def exact_reset(oracle: Lagrangian, z: jax.Array) -> tuple[Reset, jax.Array, Wor
     regular = regularity(oracle, z, at)
     f = at.value - (oracle.multipliers + oracle.penalty / 2 * at.constraint) @ at.constraint
     reset = Reset(z, at.value, f, at.gradient, at.constraint, multipliers, stationarity, regular, at.jacobian)
-    return reset, jnp.zeros((), z.dtype), work
+    return reset, work
+
+
+def rounding_of(reset: Reset) -> jax.Array:
+    """What an exact value may be off by: the parts it is summed from, and z, are known to so many units of rounding."""
+    parts = jnp.abs(reset.objective) + jnp.abs(reset.value - reset.objective)
+    return ROUNDINGS * jnp.finfo(reset.z.dtype).eps * (parts + jnp.abs(reset.gradient) @ jnp.abs(reset.z))
 
 
 def sampled_reset(

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from ..curvature import Lanczos, Search
 from ..oracle import Work
-from .epoch import EpochSolver, Inner
+from .epoch import EpochSolver, Inner, rounding_of
 from .model import Model, make_model
 from .move import REACH, natural_radius
 from .subsample import Step, sufficient_step
@@ -26,7 +26,6 @@ FINAL = 0.5  # ... or this of the tolerance
 ARMIJO = 1e-4  # of the model's decrease: what an exact step must bring
 SHRINK, STRETCH = 0.25, 2.0  # factors on a step that does not bring it, and on one that ended at the boundary and does
 TRIES = 8  # lengths of an exact step
-ROUNDING = 4.0  # units of rounding by which a value may be above another one and still count as no worse
 
 
 class NewtonCG(EpochSolver):
@@ -73,7 +72,7 @@ def exact_length(model: Model, step: Step) -> tuple[jax.Array, Work]:
     """Along a step by exact values: shorter until it leads down; longer while it leads further from the boundary."""
     value, dtype = model.reset.value, model.gradient.dtype
     decrease = -(model.gradient @ step.d + step.d @ step.product / 2)
-    slack = ROUNDING * jnp.finfo(dtype).eps * jnp.abs(value)
+    slack = rounding_of(model.reset)
 
     def going(state):
         tries, *_, done, _ = state

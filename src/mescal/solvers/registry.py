@@ -1,27 +1,51 @@
-"""Finding sub-solvers: one file each in this folder, found by itself."""
+"""Finding what a folder holds by name, one file each: sub-solvers here, and whatever else is made the same way."""
 
 import dataclasses
 import difflib
 import importlib
 import inspect
 import pkgutil
+from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, InputTypeError
 from .base import Solver
 
 
+def final_classes(package: str, base: type) -> dict[str, Any]:
+    """The classes of a package's files that have a name of their own, by that name."""
+    classes = {}
+    for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
+        for _, cls in inspect.getmembers(importlib.import_module(f"{package}.{module.name}"), inspect.isclass):
+            if issubclass(cls, base) and "name" in vars(cls):
+                classes[vars(cls)["name"]] = cls
+    return dict(sorted(classes.items()))
+
+
+def make(kind: str, name: str, classes: Mapping[str, Any], options: Mapping[str, Any], in_doubt: str) -> Any:
+    """The class of that name with the given settings, or an error that names the nearest."""
+    if name not in classes:
+        near = difflib.get_close_matches(name, classes, 1)
+        raise InputError(
+            f"unknown {kind} {name!r}",
+            f"one of {list(classes)}",
+            f"did you mean {near[0]!r}?" if near else in_doubt,
+        )
+    known = {field.name for field in dataclasses.fields(classes[name])}
+    if set(options) - known:
+        raise InputError(
+            f"{kind} {name!r} has no option {sorted(set(options) - known)}",
+            f"some of {sorted(known)}",
+            "check the spelling",
+        )
+    return classes[name](**options)
+
+
 @cache
 def found() -> dict[str, type[Solver]]:
     """All final solver classes of this folder by name."""
-    classes = {}
-    for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
-        for _, cls in inspect.getmembers(importlib.import_module(f"{__package__}.{module.name}"), inspect.isclass):
-            if issubclass(cls, Solver) and "name" in vars(cls):
-                classes[cls.name] = cls
-    return dict(sorted(classes.items()))
+    return final_classes(__package__ or "", Solver)
 
 
 def names() -> tuple[str, ...]:
@@ -41,19 +65,4 @@ def get(solver: Any, **options: Any) -> Solver:
         return solver
     if not isinstance(solver, str):
         raise InputTypeError(f"solver={solver!r}", f"one of {list(names())}, or a solver object", "write solver='auto'")
-    if solver not in found():
-        near = difflib.get_close_matches(solver, names(), 1)
-        raise InputError(
-            f"unknown solver {solver!r}",
-            f"one of {list(names())}",
-            f"did you mean {near[0]!r}?" if near else "use 'auto' if in doubt",
-        )
-    cls = found()[solver]
-    known = {field.name for field in dataclasses.fields(cls)}
-    if set(options) - known:
-        raise InputError(
-            f"solver {solver!r} has no option {sorted(set(options) - known)}",
-            f"some of {sorted(known)}",
-            "check the spelling",
-        )
-    return cls(**options)
+    return make("solver", solver, found(), options, "use 'auto' if in doubt")
