@@ -25,6 +25,8 @@ class FairClassifier(RateClassifier):
     - `group`: the group to protect; None: every group that `fit` finds in `sensitive_features`. Without groups nothing is
       constrained, and a warning says so.
     - `min_rate_ratio`: tau; 0.8 is the four-fifths rule.
+    - `sharpness`: k; larger here than for the other classifiers, since a bound on ratios of mean probabilities leaves ratios
+      of predictions short of it.
     - all others: see `ConstrainedClassifier`, as for the attributes.
     """
 
@@ -37,7 +39,7 @@ class FairClassifier(RateClassifier):
         ridge: float = 1e-4,
         model: Any = None,
         standardize: bool = True,
-        sharpness: float = 1.0,
+        sharpness: float = 4.0,
         solver: Any = "auto",
         tol: float = 1e-4,
         max_outer: int = 100,

@@ -12,3 +12,4 @@ from .sharding import Sharded as Sharded, ShardedRows as ShardedRows, shard as s
 from .slack import EqualityForm as EqualityForm, equality_form as equality_form
 from .source import Population as Population, Sampler as Sampler
 from .stored import OnDisk as OnDisk, StoredRows as StoredRows, on_disk as on_disk
+from .subsample import subsample as subsample
