@@ -24,7 +24,7 @@ from .harness.store import Store, failed_row, row_of
 STORE = Path(__file__).parent / "results" / "noisy_cutest.jsonl"
 TOL, SEED = 0.01, 0
 BUDGET = Budget(work=1e7, seconds=600)
-SOLVERS = ("spider", "sg-hv-nc", "natasha2", "newton-cg")
+SOLVERS = ("spider", "sg-hv-nc", "natasha2", "newton-cg", "scr")
 MAIN = 1e-2
 COUNTS = {MAIN: 42, 0.0: 9, 1e-4: 9, 1e-1: 9}  # problems at each level of noise, the main one first
 

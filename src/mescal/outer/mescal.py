@@ -19,9 +19,9 @@ from ..problem import Problem
 from ..solvers import Solver, get
 from ..theory.constants import ProblemConstants
 from .checkpoint import check_folder
+from .rehearsal import begin
 from .result import Result
 from .resume import keep_checkpoints
-from .run import Run
 from .settings import check_promise, check_settings
 from .start import Start
 
@@ -60,7 +60,8 @@ def minimize(
 
     - `x0`: initial parameters, any pytree of floating arrays, in the domain; default: where `start` ended.
     - `solver`: a name of `mescal.solvers.names()`, or a solver object with its own settings. `"auto"` chooses by what is
-      known of the problem before its first sample is drawn; the result says what, and why.
+      known of the problem before its first sample is drawn; the result says what, and why. Very large populations are
+      solved on a sixteenth of their rows first.
     - `tol`: a number for both, or a `Tolerance`.
     - `cone`: the curvature that decides: `"paper"`, `"critical"` (when bounds are active at the solution) or `"whole"`.
     - `start`: a result to continue from: its x (`x0`, if that is given too), multipliers and penalty.
@@ -117,7 +118,7 @@ def minimize(
         raise InputError("neither x0 nor start was given", "initial parameters", "pass x0")
     if settings.checkpoint is not None:
         check_folder(settings.checkpoint)
-    run = Run(problem, x0, chosen, settings, Start.of(start))
+    run, began = begin(problem, x0, chosen, settings, Start.of(start))
     if settings.checkpoint is not None:
-        keep_checkpoints(run, settings.checkpoint, x0 is not None, Start.of(start))
+        keep_checkpoints(run, settings.checkpoint, x0 is not None and (began is None or start is not None), began)
     return run.go()

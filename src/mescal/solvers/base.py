@@ -109,6 +109,10 @@ class Solver(eqx.Module):
         """Why `sized` chose another solver for such a population; empty where it chose none."""
         return ""
 
+    def share(self, population: int | None) -> float:
+        """The share of its rows on which such a population should be solved first, for a start; 1: none."""
+        return 1.0
+
     def pace(self, goal: Goal) -> int:
         """Steps between two looks at the clock and the budgets; never a question of time, or runs could not be repeated."""
         return self.chunk

@@ -1,0 +1,57 @@
+"""A large problem is solved on some of its rows first: most of the way to a solution costs a fraction of a pass then.
+
+The solution on n rows is off by what n rows say of the whole, some c n^(-1/2). What is left on all of them takes a few
+passes, where a start from nowhere takes dozens (measured: benchmarks/growth.py). Nothing depends on it but work: the run
+that follows is an ordinary one with a warm start, and its certificate is about all rows.
+"""
+
+import logging
+import math
+from dataclasses import replace
+from typing import Any
+
+from ..problem import Problem, Sharded
+from ..problem.subsample import subsample
+from ..solvers.base import Solver
+from .clock import Clock
+from .result import Result
+from .run import Run
+from .settings import Settings
+from .start import Start
+from .status import Status
+
+log = logging.getLogger("mescal")
+
+
+def begin(
+    problem: Problem, x0: Any, solver: Solver, settings: Settings, start: Start | None
+) -> tuple[Run, Start | None]:
+    """The run, and what it starts from: the solution on some rows, where the solver asks for one and it was found."""
+    if start is not None:
+        return Run(problem, x0, solver, settings, start), start
+    clock = Clock()
+    first, rows = _rehearse(problem, x0, solver, settings)
+    if first is None:
+        return Run(problem, x0, solver, settings, None), None
+    start = Start.of(first) if first.converged else None
+    run = Run(problem, None if start else x0, solver, settings, start)
+    run.clock = clock
+    run.work += first.work.solver + first.work.judge
+    run.searches += first.work.searches
+    run.stops.asked = first.status is Status.INTERRUPTED
+    ended = "it began at" if start else "from x0, since it could not be begun at"
+    run.reason += f"; {ended} a solution on {rows} rows, {first.work.total:.2g} of the evaluations"
+    return run, start
+
+
+def _rehearse(problem: Problem, x0: Any, solver: Solver, settings: Settings) -> tuple[Result | None, int]:
+    program, _ = problem.bind(x0, "x0")
+    share = solver.share(program.population)
+    largest = max((source.size or 0 for source in problem.sources), default=0)
+    rows = math.ceil(share * largest)
+    if rows >= largest or any(isinstance(source, Sharded) for source in problem.sources):
+        return None, rows
+    log.info("First a solution on %d rows of each population, then on all", rows)
+    quiet = replace(settings, callback=None, progress=None, checkpoint=None, record=None)
+    run, _ = begin(subsample(problem, rows, settings.seed), x0, solver, quiet, None)
+    return run.go(), rows
