@@ -66,6 +66,8 @@ def wrap_docstring(app, what, name, obj, options, lines: list[str]) -> None:
 
 def skip_foreign(app, what, name, obj, skip, options) -> bool | None:
     """Leave out what a module merely imports from elsewhere; None leaves the decision to autodoc."""
+    if name.startswith("set_") and name.endswith("_request"):  # scikit-learn's, with its own docstring
+        return True
     module = app.env.temp_data.get("autodoc:module") or "mescal"
     home = getattr(obj, "__module__", None) or module
     return True if what == "module" and not f"{home}.".startswith(f"{module}.") else None
@@ -73,8 +75,8 @@ def skip_foreign(app, what, name, obj, skip, options) -> bool | None:
 
 PUBLIC = (
     "mescal",
-    *(f"mescal.{name}" for name in ("sets", "solvers", "problems", "datasets", "testing", "theory")),
-    "mescal.experiments",
+    *(f"mescal.{name}" for name in ("sets", "solvers", "curvature", "problems", "datasets", "testing")),
+    *(f"mescal.{name}" for name in ("baselines", "estimators", "theory", "experiments")),
     "mescal.report",
 )
 

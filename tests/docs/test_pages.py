@@ -28,6 +28,7 @@ def run_page(name: str) -> int:
         "certificates",
         pytest.param("extending", marks=SLOW),
         pytest.param("faq", marks=SLOW),
+        pytest.param("estimators", marks=SLOW),
     ],
 )
 def test_the_python_of_a_page_runs(name, capsys):

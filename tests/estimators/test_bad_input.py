@@ -2,11 +2,13 @@
 
 import warnings
 
+import equinox
+import jax
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from mescal.errors import InputError
+from mescal.errors import InputError, InputTypeError
 from mescal.estimators import ConstrainedClassifier, FairClassifier, NeymanPearsonClassifier, rate
 
 ALL = (NeymanPearsonClassifier(), FairClassifier(), ConstrainedClassifier())
@@ -99,6 +101,46 @@ def test_groups_of_wrong_shape_or_without_members(data):
     assert "over no rows" in refusal(lambda: FairClassifier("b").fit(X, y, weights, sensitive_features=groups))
     assert "two groups" in refusal(lambda: FairClassifier().fit(X, y, sensitive_features=np.full(400, "a")))
     assert "min_rate_ratio" in refusal(lambda: FairClassifier("b", min_rate_ratio=-1).fit(X, y, None, groups))
+
+
+def test_ratios_that_only_zeros_have(data):
+    """Rates of zero meet every ratio: asked for more than possible, a fit would predict nobody and be certified."""
+    X, y, groups = data
+    text = refusal(lambda: FairClassifier(min_rate_ratio=1.2).fit(X, y, sensitive_features=groups))
+    assert "at most 1:" in text and "everybody's rate" in text
+    share = (groups == "b").mean()
+    text = refusal(lambda: FairClassifier("b", min_rate_ratio=80).fit(X, y, sensitive_features=groups))
+    assert f"at most {1 / share:.4g}" in text
+    with pytest.warns(UserWarning, match="Nobody is predicted"):
+        FairClassifier("b", threshold=0.999999).fit(X, y, sensitive_features=groups)
+
+
+def test_groups_of_several_types(data):
+    X, y, groups = data
+    mixed = groups.astype(object)
+    mixed[0] = 1
+    assert "over no rows" in refusal(lambda: FairClassifier("zz").fit(X, y, sensitive_features=mixed))
+
+
+def test_a_refused_fit_leaves_nothing_to_predict_with(data):
+    model = ConstrainedClassifier({"fp": rate(of="negatives") <= 0.3}).fit(data.X, data.y)
+    model.set_params(constraints={"gap": rate(of="positives") >= rate(of="negatives") + 0.95})
+    refusal(lambda: model.fit(data.X, data.y))
+    refusal(lambda: model.predict(data.X), NotFittedError)
+
+
+def test_advice_fits_the_cause(data):
+    model = NeymanPearsonClassifier(0.1).fit(data.X, data.y)
+    text = refusal(lambda: model.constraint_report(data.X[data.y == 1], data.y[data.y == 1]))
+    assert "both classes" in text and "group" not in text
+
+
+def test_what_makes_no_model(data):
+    made = equinox.nn.MLP(data.X.shape[1], "scalar", 2, 1, key=jax.random.key(0))
+    text = refusal(lambda: ConstrainedClassifier(model=made).fit(data.X, data.y), InputTypeError)
+    assert "not the model" in text
+    empty = ConstrainedClassifier(model=lambda key, d: lambda x: x[0])
+    assert "no floating arrays" in refusal(lambda: empty.fit(data.X, data.y))
 
 
 def test_groups_not_seen_in_fit(data):

@@ -4,6 +4,8 @@ import pickle
 import subprocess
 import sys
 
+import equinox
+import jax
 import numpy as np
 import pandas as pd
 import pytest
@@ -67,6 +69,30 @@ def test_clone_pickle_and_repr(data):
     loaded = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(loaded.decision_function(data.X), model.decision_function(data.X))
     assert loaded.certificate_.to_json() == model.certificate_.to_json()
+
+
+def hidden(key, width):
+    return equinox.nn.MLP(width, "scalar", 2, 1, activation=jax.nn.softplus, key=key)
+
+
+@pytest.mark.slow
+def test_a_model_that_pickle_knows_nothing_of(data):
+    """equinox's MLP holds a function that cannot be pickled; its numbers can, and `model` makes the rest."""
+    model = NeymanPearsonClassifier(0.2, model=hidden, ridge=1e-2, random_state=0).fit(data.X, data.y)
+    with pytest.raises((AttributeError, pickle.PicklingError)):
+        pickle.dumps(model.model_)
+    loaded = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(loaded.decision_function(data.X), model.decision_function(data.X))
+    np.testing.assert_array_equal(loaded.result_.x.layers[0].weight, model.result_.x.layers[0].weight)
+
+
+def test_certificates_have_the_names_of_the_constraints(data):
+    bounds = {"alarms": rate(of="negatives") <= 0.1, "hits": rate(of="positives") >= 0.3}
+    model = ConstrainedClassifier(bounds).fit(data.X, data.y)
+    assert list(model.certificate_.constraints) == list(model.certificate_.multipliers) == ["alarms", "hits"]
+    for name, value in model.multipliers_.items():
+        assert float(model.certificate_.multipliers[name]) == pytest.approx(value)
+    assert "alarms" in str(model.certificate_.to_json())
 
 
 def test_the_rest_works_without_scikit_learn():

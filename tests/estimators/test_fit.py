@@ -42,7 +42,8 @@ def test_neyman_pearson_spends_all_of_its_rate_and_is_stationary(data):
 
 def test_fair_ratio_is_met_where_it_binds(data):
     plain = ConstrainedClassifier().fit(data.X, data.y)
-    model = FairClassifier("b", min_rate_ratio=0.9).fit(data.X, data.y, sensitive_features=data.groups)
+    model = FairClassifier("b", min_rate_ratio=0.9, sharpness=1.0)
+    model.fit(data.X, data.y, sensitive_features=data.groups)
     before, after = (m.predict_proba(data.X)[:, 1] for m in (plain, model))
     b = data.groups == "b"
     assert before[b].mean() < 0.85 * before.mean()
@@ -65,10 +66,13 @@ def test_weights_and_permutations_agree_to_rounding(data, estimator):
     np.testing.assert_allclose(weighted, repeated, atol=1e-11, rtol=1e-11)
 
 
-def test_units_of_the_features_do_not_matter(data):
-    scale = np.array([1e-3, 1.0, 1e3, 7.0])
+@pytest.mark.parametrize(
+    ("scale", "shift"), [([1e-3, 1.0, 1e3, 7.0], 5.0), ([1e300, 1e-300, 1.0, 1e6], 0.0)], ids=["usual", "extreme"]
+)
+def test_units_of_the_features_do_not_matter(data, scale, shift):
+    moved = data.X * np.array(scale) + shift
     plain = NeymanPearsonClassifier(0.1).fit(data.X, data.y).decision_function(data.X)
-    scaled = NeymanPearsonClassifier(0.1).fit(data.X * scale + 5, data.y).decision_function(data.X * scale + 5)
+    scaled = NeymanPearsonClassifier(0.1).fit(moved, data.y).decision_function(moved)
     np.testing.assert_allclose(plain, scaled, atol=1e-8)
 
 

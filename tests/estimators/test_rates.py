@@ -22,6 +22,7 @@ VALUES = {Subset(): 0.5, Subset("negatives"): 0.1, Subset("all", "b"): 0.3}
         (np.float64(0.8) * rate() - rate(group="b"), 0.1),
         (2 * (rate() - 0.25), 0.5),
         (-rate() + rate(), 0.0),
+        (rate() / 2, 0.25),
     ],
 )
 def test_combinations_have_the_values_that_they_say(combination, expected):
@@ -34,6 +35,7 @@ def test_constraints_are_at_most_zero_where_they_are_met():
     assert lower.body.value(VALUES.__getitem__) == pytest.approx(0.1)
     assert str(upper) == "rate(of='negatives') <= 0.05"
     assert str(lower) == "rate(group='b') >= 0.8 * rate()"
+    assert str(rate(group="b") >= rate() - 0.05) == "rate(group='b') >= rate() - 0.05"
 
 
 def test_constraints_are_values():
@@ -50,6 +52,8 @@ def test_constraints_are_values():
         (lambda: 0.1 <= rate() <= 0.2, InputTypeError),
         (lambda: rate() <= np.nan, InputError),
         (lambda: rate() * rate(), TypeError),
+        (lambda: rate() / 0, InputError),
+        (lambda: rate() / rate(), TypeError),
         (lambda: rate() <= "0.1", TypeError),
         (lambda: ConstrainedClassifier([rate() <= 0.1]).fit(np.eye(4), [0, 1, 0, 1]), InputTypeError),
         (lambda: ConstrainedClassifier({"a": rate()}).fit(np.eye(4), [0, 1, 0, 1]), InputTypeError),

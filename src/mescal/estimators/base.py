@@ -1,5 +1,6 @@
 """What the classifiers share: checked input, the fit, predictions, and a report on the constraints."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from .inputs import check_groups, check_known, check_positive, check_target, che
 from .predict import scores_of
 from .rates import RateConstraint, Subset
 from .rows import Scaling, bucket_columns, bucket_rows, pad
-from .solve import precision, report_failure, solve
+from .solve import by_name, precision, report_failure, solve
 from .start import best_constant, first_penalty
 from .statement import Labelled, make_problem, make_rows
 
@@ -33,9 +34,12 @@ class RateClassifier(ClassifierMixin, BaseEstimator):
     max_outer: int
     random_state: Any
     threshold_: float
+    n_features_in_: int
 
     def _check(self, X: Any, y: Any, sample_weight: Any, sensitive_features: Any) -> Labelled:
         """The data of a fit, checked; rows of weight zero are left out."""
+        for name in ("threshold_", "calibration_negatives_"):  # a fit that is refused leaves nothing to predict with
+            vars(self).pop(name, None)
         for name in ("tol", "sharpness"):
             check_positive(self, name)
         check_positive(self, "ridge", zero=True)
@@ -65,7 +69,8 @@ class RateClassifier(ClassifierMixin, BaseEstimator):
         problem = make_problem(padded, constraints, float(self.ridge))
         settings = {"solver": self.solver, "max_outer": self.max_outer, "penalty": first_penalty(height)}
         solved = solve(problem, start, rows, tol=self.tol, seed=seed, **settings)
-        self.result_, self.certificate_, self.model_ = solved.result, solved.certificate, solved.model
+        self.result_, self.model_ = solved.result, solved.model
+        self.certificate_ = by_name(solved.certificate, tuple(constraints))
         self.constraints_ = dict(constraints)
         self.multipliers_ = dict(zip(constraints, solved.multipliers.tolist(), strict=True))
         if self.model is None:
@@ -139,6 +144,25 @@ class RateClassifier(ClassifierMixin, BaseEstimator):
             }
         columns = ["constraint", "value", "bound", "met", "smooth_value", "smooth_bound", "multiplier"]
         return pd.DataFrame.from_dict(report, orient="index", columns=columns)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "threshold_")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Of a model by argument the numbers alone: it may hold functions that cannot be pickled, and `model` makes them."""
+        state: Any = super().__getstate__()
+        if self.model is None or "model_" not in state:
+            return state
+        held = {"model_": models.numbers(state["model_"]), "result_": models.numbers(state["result_"].x)}
+        return state | {"model_": None, "result_": replace(state["result_"], x=None), "_numbers": held}
+
+    def __setstate__(self, state: dict[str, Any]):
+        held = state.pop("_numbers", None)
+        super().__setstate__(state)
+        if held is not None:
+            made = models.make_model(self.model, self.n_features_in_, 0, np.float64)
+            self.model_ = models.with_numbers(made, held["model_"])
+            self.result_ = replace(self.result_, x=models.with_numbers(made, held["result_"]))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -41,7 +41,8 @@ class ConstrainedClassifier(RateClassifier):
     - `random_state`: of the solver's samples and of the model's initial parameters.
 
     **Attributes:** `classes_` (the second is the positive class), `certificate_` (of the fitted model, in standardized
-    columns), `multipliers_` (by constraint), `groups_`, `model_`, `threshold_` (a logit), `result_` (the run), and for the
+    columns; what pads the data counts in it: rows of weight zero, and for the linear model columns, whose curvature is
+    ridge), `multipliers_` (by constraint), `groups_`, `model_`, `threshold_` (a logit), `result_` (the run), and for the
     linear model `coef_` and `intercept_` in the units of X.
     """
 

@@ -6,7 +6,7 @@ from typing import Any
 from ..errors import InputError
 from .base import RateClassifier, logit_of
 from .inputs import check_fraction, check_positive
-from .rates import RateConstraint, rate
+from .rates import RateConstraint, Subset, rate
 from .statement import Labelled
 
 
@@ -62,8 +62,15 @@ class FairClassifier(RateClassifier):
         check_fraction("threshold", self.threshold)
         check_positive(self, "min_rate_ratio")
         data = self._check(X, y, sample_weight, sensitive_features)
-        self._fit(data, self._constraints(data))
+        constraints = self._constraints(data)
+        self._fit(data, constraints)
         self.threshold_ = logit_of(self.threshold)
+        if constraints and not (self._logits(data.features) > self.threshold_).any():
+            warnings.warn(
+                "Nobody is predicted to be positive, so that every ratio of rates holds and says nothing: lower "
+                "min_rate_ratio or threshold.",
+                stacklevel=2,
+            )
         return self
 
     def _constraints(self, data: Labelled) -> dict[str, RateConstraint]:
@@ -82,4 +89,18 @@ class FairClassifier(RateClassifier):
                     "two groups or more",
                     "check how the rows were filtered, or name the group to protect and pass all rows",
                 )
+        self._refuse_impossible(data)
         return {f"group {group}": rate(group=group) >= self.min_rate_ratio * rate() for group in groups}
+
+    def _refuse_impossible(self, data: Labelled):
+        """Raise where no rates but zeros have the ratio: those meet it, and say nothing."""
+        most, reason = 1.0, "not every group can be above everybody's rate"
+        if self.group is not None:
+            most = data.weights.sum() / data.weights[data.members(Subset(group=self.group))].sum()
+            reason = f"everybody's rate is at least that of the group {self.group!r} times its share of the rows"
+        if self.min_rate_ratio > most * (1 + 1e-9):
+            raise InputError(
+                f"min_rate_ratio={self.min_rate_ratio!r}",
+                f"at most {most:.4g}: {reason}",
+                "0.8 is the four-fifths rule",
+            )

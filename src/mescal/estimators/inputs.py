@@ -42,7 +42,7 @@ def check_target(y: Any, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         )
     present = np.unique(labels[kept])
     if len(present) < 2:
-        shown = classes[present[0]] if len(present) else "none"
+        shown = classes[present[0] : present[0] + 1].tolist()[0] if len(present) else "none"
         raise InputError(
             f"y holds one class alone among rows of positive weight: {shown!r}",
             "two classes: rates of positives and negatives need both",

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import InputError, InputTypeError
+from ..problem.checks import first_line
 
 
 class Row(NamedTuple):
@@ -79,7 +80,20 @@ def make_model(model: Any, width: int, seed: int, dtype: Any) -> Any:
             "None (linear), or a function (key, n_features) -> model, a pytree that maps one row to one number",
             "write for example model=lambda key, d: equinox.nn.MLP(d, 'scalar', 16, 1, key=key)",
         )
-    start = model(jax.random.key(seed), width)
+    try:
+        start = model(jax.random.key(seed), width)
+    except TypeError as error:
+        raise InputTypeError(
+            f"model(key, n_features) raised TypeError: {first_line(error)}",
+            "a function (key, n_features) -> model",
+            "pass what makes the model, not the model: lambda key, d: equinox.nn.MLP(d, 'scalar', 16, 1, key=key)",
+        ) from error
+    if not any(eqx.is_inexact_array(leaf) for leaf in jax.tree.leaves(start)):
+        raise InputError(
+            f"the model that was made, {type(start).__name__}, holds no floating arrays",
+            "a pytree whose arrays are the parameters",
+            "return an equinox module, or jax.tree_util.Partial(apply, parameters)",
+        )
     start = jax.tree.map(lambda leaf: np.asarray(leaf).astype(dtype) if eqx.is_inexact_array(leaf) else leaf, start)
     if not callable(start):
         raise InputTypeError(
@@ -95,3 +109,14 @@ def make_model(model: Any, width: int, seed: int, dtype: Any) -> Any:
             "end the model with one output",
         )
     return start
+
+
+def numbers(tree: Any) -> list[np.ndarray]:
+    """The arrays of a pytree, in order."""
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(tree) if eqx.is_array(leaf) or isinstance(leaf, np.ndarray)]
+
+
+def with_numbers(tree: Any, held: list[np.ndarray]) -> Any:
+    """The pytree with other arrays."""
+    given = iter(held)
+    return jax.tree.map(lambda leaf: next(given) if eqx.is_array(leaf) or isinstance(leaf, np.ndarray) else leaf, tree)

@@ -72,6 +72,11 @@ class Rates:
 
     __rmul__ = __mul__
 
+    def __truediv__(self, divisor: Any) -> "Rates":
+        if not _is_number(divisor):
+            return NotImplemented
+        return self * (1 / _number(divisor)) if divisor else self * np.inf  # refused: not finite
+
     def __le__(self, other: Any) -> "RateConstraint":
         return _compare(self, other, "<=")
 
@@ -82,7 +87,7 @@ class Rates:
         parts = [str(subset) if factor == 1 else f"{factor:g} * {subset}" for factor, subset in self.terms]
         if self.constant or not parts:
             parts.append(f"{self.constant:g}")
-        return " + ".join(parts)
+        return " + ".join(parts).replace("+ -", "- ")
 
 
 @dataclass(frozen=True)

@@ -38,11 +38,13 @@ class Scaling:
     def of(cls, features: np.ndarray, weights: np.ndarray) -> "Scaling":
         """Weighted, so that a weight of k is a row k times."""
         share = weights / weights.sum()
-        mean = share @ features
-        deviation = np.sqrt(share @ (features - mean) ** 2)
-        # what rounding leaves of a constant column is no deviation
-        constant = deviation <= 1e-12 * np.abs(features).max(axis=0, initial=0.0)
-        return cls(mean, np.where(constant, 1.0, deviation))
+        largest = np.abs(features).max(axis=0, initial=0.0)
+        unit = np.where(largest > 0, largest, 1.0)  # squares of what is left neither overflow nor vanish
+        relative = features / unit
+        mean = share @ relative
+        deviation = np.sqrt(share @ (relative - mean) ** 2)
+        constant = deviation <= 1e-12  # what rounding leaves of a constant column is no deviation
+        return cls(mean * unit, np.where(constant, 1.0, deviation * unit))
 
     @classmethod
     def none(cls, width: int) -> "Scaling":

@@ -5,7 +5,7 @@ in float32; both end with the exact finish where it is affordable, and with a ce
 """
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -96,11 +96,24 @@ def _host(model: Any) -> Any:
     return jax.tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf, model)
 
 
+def by_name(certificate: Certificate, names: tuple[str, ...]) -> Certificate:
+    """The certificate with the user's names: in the problem, constraints stand together in blocks."""
+
+    def named(blocks: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return dict(zip(names, map(np.asarray, _flat(blocks)), strict=True))
+
+    return replace(
+        certificate,
+        constraints=named(certificate.constraints),
+        multipliers=named(certificate.multipliers),
+        slack=named(certificate.slack),
+    )
+
+
 def report_failure(solved: Solved, constraints: dict[str, RateConstraint], rate_of: Any, tol: float):
     """Raise where the constraints could not be met, warn where the judge refused for another reason."""
     if solved.certificate.passes(tol):
         return
-    status = solved.result.status
     violated = bool(solved.constraints.size) and solved.constraints.max() > VIOLATED
     if violated and _stalled(solved.result):
         raise InputError(
@@ -110,8 +123,10 @@ def report_failure(solved: Solved, constraints: dict[str, RateConstraint], rate_
         )
     unmet = f" The constraints are not met: {_sides(constraints, rate_of)}." if violated else ""
     warnings.warn(
-        f"The fit is not certified. {status} Stationarity {solved.certificate.stationarity.upper:.2g}, feasibility "
-        f"{solved.certificate.feasibility.upper:.2g}, curvature {solved.certificate.curvature.lower:.2g} at tol={tol:g}.{unmet}",
+        f"The fit is not certified ({solved.result.status.name.lower().replace('_', ' ')}): stationarity "
+        f"{solved.certificate.stationarity.upper:.2g}, feasibility {solved.certificate.feasibility.upper:.2g}, curvature "
+        f"{solved.certificate.curvature.lower:.2g} at tol={tol:g}.{unmet} A larger ridge or a smaller sharpness makes the "
+        "problem easier; max_outer lets it go on for longer, and tol says what is good enough.",
         ConvergenceWarning,
         stacklevel=4,
     )

@@ -37,16 +37,17 @@ class Labelled:
                 raise InputError(
                     f"a constraint on the group {subset.group!r}, and no groups",
                     "the sensitive group of every row",
-                    "pass fit(X, y, sensitive_features=...); in pipelines and searches, by metadata routing:"
+                    "pass sensitive_features=...; in pipelines and searches, by metadata routing:"
                     " set_fit_request(sensitive_features=True)",
                 )
             rows = rows & (self.groups == subset.group)
         if not (self.weights[rows] > 0).any():
-            known = "" if self.groups is None else f"; the groups are {_some(np.unique(self.groups))}"
+            groups = [] if self.groups is None else sorted(set(self.groups.tolist()), key=str)
+            advice = "pass rows of both classes" if subset.group is None else "check the name and the type of the group"
             raise InputError(
                 f"{subset} is over no rows",
-                f"rows of positive weight in every subset{known}",
-                "check the name and the type of the group, or leave the constraint out",
+                f"rows of positive weight in every subset{f'; the groups are {_some(groups)}' if groups else ''}",
+                f"{advice}, or leave the constraint out",
             )
         return rows
 
@@ -85,6 +86,6 @@ def make_problem(rows: Row, constraints: dict[str, RateConstraint], ridge: float
     return Problem(objective, stated)
 
 
-def _some(values: np.ndarray) -> str:
-    shown = ", ".join(repr(value) for value in values[:8].tolist())
+def _some(values: list) -> str:
+    shown = ", ".join(map(repr, values[:8]))
     return f"{shown} and {len(values) - 8} more" if len(values) > 8 else shown
