@@ -79,7 +79,7 @@ for y, old, new in zip(place, before, after, strict=True):
 axis.scatter(before, place, color=ORANGE, marker="s", s=60, label=f"unconstrained (accuracy {accuracy(plain.x):.3f})")
 axis.scatter(after, place, color=BLUE, s=70, label=f"constrained, certified (accuracy {accuracy(fair.x):.3f})")
 axis.axvline(SHARE, color=GREY, linestyle="--")
-axis.text(SHARE, len(groups) - 0.5, " required", color=GREY, fontsize=9)
+axis.text(SHARE, len(groups) - 0.5, f" required, rates to {TOL:g}", color=GREY, fontsize=9)
 labels = [f"{name}\n{rows.sum()} of {PEOPLE}" for name, rows in groups.items()]
 axis.set_yticks(place, labels)
 for y, name in zip(place, groups, strict=True):

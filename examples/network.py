@@ -87,7 +87,7 @@ names = ["women - men", "young - old", "false positives"]
 place = np.arange(3)
 first = (shares * before[:, None]).mean(axis=0)
 right.barh(place, reached, color=BLUE, height=0.5, label="at the certified point")
-right.plot(BOUNDS, place, "|", color=ORANGE, markersize=30, markeredgewidth=2.5, label="bound")
+right.plot(BOUNDS, place, "|", color=ORANGE, markersize=30, markeredgewidth=2.5, label=f"bound, to {TOL:g}")
 for y, price in zip(place, result.multipliers["rates"], strict=True):
     right.text(max(reached[y], BOUNDS[y]) + 0.015, y, f"multiplier {price:.2f}", va="center", fontsize=9)
 right.set_yticks(place, names)

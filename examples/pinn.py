@@ -79,7 +79,7 @@ left.legend(fontsize=8)
 for result, colour, style, name in ((free, ORANGE, "--", "data alone"), (bound, BLUE, "-", "constrained")):
     squares = np.asarray(jax.vmap(residual, in_axes=(None, 0))(result.x, places))
     right.semilogy(places, squares, style, color=colour, label=f"{name}, mean {squares.mean():.2g}")
-right.axhline(RESIDUAL, color=GREY, linestyle=":", label="bound on the mean")
+right.axhline(RESIDUAL, color=GREY, linestyle=":", label=f"bound on the mean, to {TOL:g}")
 right.set(xlabel="place on the rod", title="Squared residual of the equation, relative", ylim=(1e-6, 300))
 right.legend(fontsize=8, loc="upper left")
 save(figure, "pinn")

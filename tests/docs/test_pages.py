@@ -23,7 +23,7 @@ def run_page(name: str) -> int:
 @pytest.mark.parametrize(
     "name",
     [
-        "start",
+        pytest.param("start", marks=SLOW),
         "choosing",
         "certificates",
         pytest.param("extending", marks=SLOW),

@@ -97,6 +97,7 @@ def test_nothing_is_solved_first_elsewhere(problem, solver, monkeypatch):
     assert mescal.minimize(problem, X0, solver=solver, tol=0.01).converged
 
 
+@pytest.mark.slow
 def test_streams_sharded_rows_and_deterministic_problems_have_no_rows_to_draw(monkeypatch):
     monkeypatch.setattr("mescal.outer.rehearsal.subsample", lambda *_: pytest.fail("drew rows"))
     mesh = jax.make_mesh((1,), ("rows",), axis_types=(jax.sharding.AxisType.Auto,))

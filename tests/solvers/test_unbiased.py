@@ -64,7 +64,14 @@ def test_batches_of_four_settle_at_the_solution_and_the_same_batch_off_it(proble
     assert np.linalg.norm(theirs - SOLUTION) > 5 * TOLERANCE
 
 
-@pytest.mark.parametrize("solver", [Spider(batch=BATCH), SgHvNc(batch=2, points=2), Natasha2(batch=BATCH)])
+@pytest.mark.parametrize(
+    "solver",
+    [
+        Spider(batch=BATCH),
+        pytest.param(SgHvNc(batch=2, points=2), marks=pytest.mark.slow),
+        pytest.param(Natasha2(batch=BATCH), marks=pytest.mark.slow),
+    ],
+)
 def test_every_solver_with_batches_of_four_is_certified_at_the_solution(problem, solver):
     """The certificate holds with confidence 0.95; a gradient of 0.01 moves the solution by at most 0.01."""
     result = mescal.minimize(problem, np.zeros(2, np.float32), solver=solver, tol=0.01, penalty=PENALTY, seed=0)
