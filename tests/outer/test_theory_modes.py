@@ -9,9 +9,10 @@ import pytest
 import mescal
 from mescal import E, Status, theory
 from mescal.errors import InputError, InputTypeError
-from mescal.solvers import Natasha2Theory, SgHvNcTheory, SpiderTheory
+from mescal.solvers import Natasha2Theory, ScrTheory, SgHvNcTheory, SpiderTheory
 
-SOLVERS = {s.name: s for s in (SpiderTheory(sharp=True), SgHvNcTheory(sharp=True), Natasha2Theory(sharp=True))}
+MODES = (SpiderTheory(sharp=True), SgHvNcTheory(sharp=True), Natasha2Theory(sharp=True), ScrTheory(sharp=True))
+SOLVERS = {solver.name: solver for solver in MODES}
 
 
 @pytest.fixture(scope="module")

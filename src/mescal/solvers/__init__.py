@@ -7,6 +7,7 @@ from .natasha2_theory import Natasha2Theory as Natasha2Theory
 from .newton_cg import NewtonCG as NewtonCG
 from .registry import get as get, names as names
 from .scr import Scr as Scr
+from .scr_theory import ScrTheory as ScrTheory
 from .sg_hv_nc import SgHvNc as SgHvNc
 from .sg_hv_nc_theory import SgHvNcTheory as SgHvNcTheory
 from .spider import Spider as Spider

@@ -12,7 +12,7 @@ each. Deviations from the paper:
    one at the trust radius of the other solvers; a step that does not lead down raises it fourfold, one that does halves
    it again (the rule of ARC, by exact values or by paired differences);
 4. the paper stops when the cubic model promises little; here the stop test and the search of `epoch` decide, and there is
-   no final solve. The theorem's batch sizes contain constants that it does not state, so there is no theory mode.
+   no final solve.
 """
 
 from typing import ClassVar
