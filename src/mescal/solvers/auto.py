@@ -6,7 +6,7 @@
 | a larger one | `spider` | its steps cost the square root of the population, a Newton step several passes |
 | a stream | `spider` | Newton steps need a gradient that is sharper than they are long |
 
-A population of 2^19 thetas or more is solved on a sixteenth of its rows first, and then from there: on 10^6 rows, 3 passes
+A population of 2^19 thetas or more is solved on a sixteenth of its rows first, and then from there: on 10^6 rows, 5 passes
 instead of 22. Below that, compiling for the smaller shape would take longer than what it saves.
 
 Measured, see benchmarks/auto.py and benchmarks/growth.py. The dimension does not enter: on 58 to 500 variables it did not
