@@ -86,6 +86,7 @@ def test_a_population_that_is_small_already_is_kept(problem):
     assert [a is b for a, b in zip(whole.sources, problem.sources, strict=True)] == [True] * 3
 
 
+@pytest.mark.slow
 def test_a_large_problem_starts_from_its_sample():
     """From the solution on 300 of 3000 rows, fewer evaluations than from nothing."""
     rows = RNG.normal(size=(3000, 4)).astype(np.float32) + np.float32(0.3)
