@@ -11,6 +11,7 @@ import time
 import traceback
 from pathlib import Path
 
+import jax
 import numpy as np
 
 from . import _measure, cutest, peers
@@ -82,6 +83,7 @@ def run(quick: bool) -> Report:
                 for method in group:
                     if not store.has(method.name, name, noise, SEED, TOL) and _left(started):
                         store.add(attempt(method, task_of(name, noise, memo), noise))
+                jax.clear_caches()  # a process can hold only so many programs
     return report(list(store.all()))
 
 

@@ -59,7 +59,7 @@ def test_both_parts_count(problem, rehearsed):
 
 def test_budgets_are_for_both_parts(problem):
     short = mescal.minimize(problem, X0, solver=LARGE, tol=1e-4, max_work=500)
-    assert short.status is Status.WORK_LIMIT and "could not be begun" in short.reason
+    assert short.status is Status.WORK_LIMIT and "no solution to begin at" in short.reason
     assert mescal.minimize(problem, X0, solver=LARGE, tol=1e-4, max_seconds=1e-9).status is Status.TIME_LIMIT
 
 
@@ -80,7 +80,7 @@ def test_without_a_solution_on_some_rows_it_starts_from_x0():
     )
     result = mescal.minimize(hard, X0 * np.float32(0.1), solver=LARGE, tol=1e-3)
     cold = mescal.minimize(hard, X0 * np.float32(0.1), solver=NEVER, tol=1e-3)
-    assert result.converged and "could not be begun" in result.reason
+    assert result.converged and "no solution to begin at" in result.reason
     np.testing.assert_array_equal(result.x, cold.x)
     assert result.work.total > cold.work.total
 

@@ -40,8 +40,8 @@ def begin(
     run.judged += first.work.judge
     run.searches += first.work.searches
     run.stops.asked = first.status is Status.INTERRUPTED
-    ended = "it began at" if start else "from x0, since it could not be begun at"
-    run.reason += f"; {ended} a solution on {rows} rows, {first.work.total:.2g} of the evaluations"
+    ended = "it began at a solution" if start else "no solution to begin at was found"
+    run.reason += f"; {ended} on {rows} rows, which took {first.work.total:.2g} of the evaluations"
     return run, start
 
 
