@@ -10,6 +10,7 @@ from docutils.utils import new_document
 from myst_parser.parsers.sphinx_ import MystParser
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
+LONG = 30  # rows from which on a table is folded, and comes after the others
 
 
 def cell(value: Any) -> str:
@@ -31,9 +32,21 @@ def table(rows: list[dict[str, Any]]) -> list[str]:
 def page(result: dict[str, Any], only: str | None) -> str:
     """Tables, targets and conclusions of one stored result, or only the table whose title starts with `only`."""
     lines: list[str] = []
-    for title, rows in result["tables"].items():
-        if only is None or title.startswith(only):
-            lines += [f"**{title[0].upper()}{title[1:]}.**", "", *table(rows), ""]
+    shown = {title: rows for title, rows in result["tables"].items() if only is None or title.startswith(only)}
+    for title, rows in sorted(shown.items(), key=lambda item: len(item[1]) > LONG):  # the order is kept otherwise
+        name = f"{title[0].upper()}{title[1:]}"
+        if len(rows) > LONG and len(shown) > 1:
+            lines += [
+                "<details>",
+                f"<summary>{name}: {len(rows)} rows</summary>",
+                "",
+                *table(rows),
+                "",
+                "</details>",
+                "",
+            ]
+        else:
+            lines += [f"**{name}.**", "", *table(rows), ""]
     if only is None:
         for target in result["targets"]:
             verdict = "met" if target["met"] else "**missed**"
