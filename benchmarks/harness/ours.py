@@ -10,6 +10,7 @@ import numpy as np
 
 import mescal
 from mescal.outer import verdict
+from mescal.solvers import Solver
 
 from .._measure import clock, patched
 from .task import Answer, Kind, Task
@@ -78,14 +79,14 @@ class Minimizer:
         return result, clock() - start, judged[-1] if judged else 0.0
 
 
-def ours(name: str) -> Minimizer:
-    """A solver of `mescal.solvers`."""
+def ours(solver: str | Solver, name: str | None = None) -> Minimizer:
+    """A solver of `mescal.solvers`, by its name or with settings and a name for them."""
 
     def run(task: Task) -> mescal.Result:
         return mescal.minimize(
             task.problem,
             task.x0,
-            solver=name,
+            solver=solver,
             tol=task.tol,
             cone=task.cone,
             seed=task.seed,
@@ -93,7 +94,7 @@ def ours(name: str) -> Minimizer:
             max_seconds=task.budget.seconds,
         )
 
-    return Minimizer(name, "ours", run)
+    return Minimizer(name or str(solver), "ours", run)
 
 
 def baselines() -> tuple[Minimizer, ...]:

@@ -99,11 +99,12 @@ def test_nothing_is_solved_first_elsewhere(problem, solver, monkeypatch):
 
 
 @pytest.mark.slow
-def test_streams_sharded_rows_and_deterministic_problems_have_no_rows_to_draw(monkeypatch):
+def test_streams_rows_elsewhere_and_deterministic_problems_have_no_rows_to_draw(monkeypatch, tmp_path):
     monkeypatch.setattr("mescal.outer.rehearsal.subsample", lambda *_: pytest.fail("drew rows"))
     mesh = jax.make_mesh((1,), ("rows",), axis_types=(jax.sharding.AxisType.Auto,))
     stream = mescal.Sampler(lambda key: jax.random.normal(key, (3,)))
-    for over in (mescal.shard(ROWS, mesh), stream):
+    np.save(tmp_path / "rows.npy", ROWS)
+    for over in (mescal.shard(ROWS, mesh), stream, mescal.on_disk(tmp_path / "rows.npy")):
         result = mescal.minimize(mescal.Problem(E(loss, over=over)), X0, solver=LARGE, tol=0.1, max_work=3e5)
         assert "began" not in result.reason
     flat = mescal.minimize(mescal.Problem(E(lambda x: x @ x)), X0, solver=Auto(small=1, large=1), tol=0.01)

@@ -19,6 +19,8 @@ import numpy as np
 from ..errors import InputError, InputTypeError
 from ..problem.checks import first_line
 
+ARRAYS = (np.ndarray, jax.Array)
+
 
 class Row(NamedTuple):
     """One row, or all of them with a leading axis."""
@@ -113,10 +115,10 @@ def make_model(model: Any, width: int, seed: int, dtype: Any) -> Any:
 
 def numbers(tree: Any) -> list[np.ndarray]:
     """The arrays of a pytree, in order."""
-    return [np.asarray(leaf) for leaf in jax.tree.leaves(tree) if eqx.is_array(leaf) or isinstance(leaf, np.ndarray)]
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(tree) if isinstance(leaf, ARRAYS)]
 
 
 def with_numbers(tree: Any, held: list[np.ndarray]) -> Any:
     """The pytree with other arrays."""
     given = iter(held)
-    return jax.tree.map(lambda leaf: next(given) if eqx.is_array(leaf) or isinstance(leaf, np.ndarray) else leaf, tree)
+    return jax.tree.map(lambda leaf: next(given) if isinstance(leaf, ARRAYS) else leaf, tree)

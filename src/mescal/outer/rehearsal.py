@@ -10,7 +10,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from ..problem import Problem, Sharded
+from ..problem import Population, Problem
 from ..problem.subsample import subsample
 from ..solvers.base import Solver
 from .clock import Clock
@@ -50,8 +50,8 @@ def _rehearse(problem: Problem, x0: Any, solver: Solver, settings: Settings) -> 
     share = solver.share(program.population)
     largest = max((source.size or 0 for source in problem.sources), default=0)
     rows = math.ceil(share * largest)
-    if rows >= largest or any(isinstance(source, Sharded) for source in problem.sources):
-        return None, rows
+    if rows >= largest or not all(isinstance(source, Population) for source in problem.sources):
+        return None, rows  # a part of rows on disk may exceed memory, and sharded ones are not at hand
     log.info("First a solution on %d rows of each population, then on all", rows)
     quiet = replace(settings, callback=None, progress=None, checkpoint=None, record=None)
     run, _ = begin(subsample(problem, rows, settings.seed), x0, solver, quiet, None)

@@ -6,8 +6,8 @@
 | a larger one | `spider` | its steps cost the square root of the population, a Newton step several passes |
 | a stream | `spider` | Newton steps need a gradient that is sharper than they are long |
 
-A population of 2^19 thetas or more is solved on a sixteenth of its rows first, and then from there: on 10^6 rows, 5 passes
-instead of 22. Below that, compiling for the smaller shape would take longer than what it saves.
+A population of 2^24 thetas or more, in memory, is solved on a sixteenth of its rows first, and then from there: on 10^6 rows
+that makes 5 passes of 22. Compiling for another shape takes longer than what it saves on fewer rows.
 
 Measured, see benchmarks/auto.py and benchmarks/growth.py. The dimension does not enter: on 58 to 500 variables it did not
 change the order.
@@ -36,7 +36,7 @@ class Auto(Solver):
     name: ClassVar[str] = "auto"
 
     small: int = eqx.field(static=True, default=8192)
-    large: int = eqx.field(static=True, default=1 << 19)
+    large: int = eqx.field(static=True, default=1 << 24)
 
     def sized(self, population):
         """The solver for a population of this size (None: a stream)."""
