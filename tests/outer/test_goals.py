@@ -7,7 +7,15 @@ import pytest
 
 import mescal
 from mescal import E
-from mescal.outer.goals import LARGEST_FIRST, RESET_ACCURACY, SMALLEST_RESET, next_goal
+from mescal.outer.goals import (
+    LARGEST_RESET,
+    RESET_ACCURACY,
+    RESET_BASE,
+    RESET_SHARE,
+    SMALLEST_RESET,
+    largest_reset,
+    next_goal,
+)
 from mescal.outer.run import Run
 from mescal.outer.settings import check_settings
 from mescal.solvers import Spider
@@ -32,8 +40,13 @@ def test_feasibility_is_resolved_in_the_units_of_the_problem():
     batch, scale = reset_batch(0.4)
     assert scale < 0.01  # the solver sees a row of unit size
     assert batch == pytest.approx((ROW * NOISE / (RESET_ACCURACY * 0.4)) ** 2, rel=0.5)
-    assert SMALLEST_RESET < batch < LARGEST_FIRST
+    assert SMALLEST_RESET < batch < RESET_BASE
 
 
 def test_a_loose_tolerance_asks_for_the_least():
     assert reset_batch(20.0)[0] == SMALLEST_RESET
+
+
+@pytest.mark.parametrize(("spent", "largest"), [(0, RESET_BASE), (4e6, int(4e6 * RESET_SHARE)), (1e12, LARGEST_RESET)])
+def test_no_estimate_costs_more_than_a_share_of_the_work_so_far(spent, largest):
+    assert largest_reset(spent) == largest

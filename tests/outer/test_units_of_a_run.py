@@ -43,6 +43,31 @@ def test_sizes_that_say_nothing_leave_the_scale_alone():
     assert scales.objective == 1 and scales.constraints.tolist() == [1.0, 1.0, 1.0, 1e-4]
 
 
+def test_everything_is_scaled_or_nothing():
+    """A row left alone beside an f brought to 1 would have a penalty out of proportion."""
+    near = choose_scales(50.0, np.array([90.0, 0.02]))
+    assert near.objective == 1 and near.constraints.tolist() == [1.0, 1.0]
+    far = choose_scales(4e4, np.array([50.0, 200.0]))
+    assert far.objective == 1 / 4e4 and far.constraints.tolist() == [1 / 50, 1 / 200]
+
+
+def test_a_far_start_makes_no_ill_conditioned_subproblems():
+    """BT3 of CUTEst starts at (20, ..., 20), where f is large and two of three linear rows are: 2.5e4 evaluations.
+
+    With only large sizes scaled, the third row had a penalty of 6e3, and 3e6 evaluations did not suffice.
+    """
+
+    def squares(x):
+        return (x[0] - x[1]) ** 2 + (x[1] + x[2] - 2) ** 2 + (x[3] - 1) ** 2 + (x[4] - 1) ** 2
+
+    def rows(x):
+        return jnp.stack([x[0] + 3 * x[1], x[2] + x[3] - 2 * x[4], x[1] - x[4]])
+
+    far = mescal.Problem(E(squares), {"rows": E(rows) == 0})
+    result = mescal.minimize(far, np.full(5, 20, np.float32), solver="spider", tol=0.01, max_work=2e5)
+    assert result.converged and result.objective == pytest.approx(4.0930, abs=0.05)  # the published minimum
+
+
 def test_values_are_those_of_the_problem_as_stated(result):
     """L = f + lam c + al c^2/2 at the start: f = 1e4 (0 + 4)/4 = 1e4, c = -1e3, lam = 0."""
     row = result.history[0]

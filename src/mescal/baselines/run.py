@@ -14,15 +14,7 @@ import numpy as np
 from ..oracle import Lagrangian, surrogate
 from ..outer.clock import Clock
 from ..outer.ending import hand_back, stop_between, stop_inside
-from ..outer.goals import (
-    LARGEST_FIRST,
-    LARGEST_RESET,
-    RESET_ACCURACY,
-    SAMPLED,
-    SMALLEST_RESET,
-    gradient_tolerance,
-    ready,
-)
+from ..outer.goals import RESET_ACCURACY, SAMPLED, SMALLEST_RESET, gradient_tolerance, largest_reset, ready
 from ..outer.inner import Solved
 from ..outer.record import make_row, start_row
 from ..outer.result import Result
@@ -164,10 +156,9 @@ class Run(State):
                 float(noise.constraint_noise) / (RESET_ACCURACY * violation * scale) ** 2,
             )
 
-        largest = LARGEST_FIRST if self.outer == 0 else LARGEST_RESET
         far = max(1.0, HALF * self.residual / min(gradient, violation)) if np.isfinite(self.residual) else 1.0
         sizes = [wanted(scale) if np.isfinite(wanted(scale)) else 0.0 for scale in (far, 1.0)]
-        first, full = (int(np.clip(size, SMALLEST_RESET, largest)) for size in sizes)
+        first, full = (int(np.clip(size, SMALLEST_RESET, largest_reset(self.work.total))) for size in sizes)
         self.full_batch = full
         return first, full
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 RESET_ACCURACY = 0.2  # of the tolerance: standard error of a reset gradient on a stream
 LARGEST_RESET = 1 << 21  # thetas of a reset on a stream, at most ...
-LARGEST_FIRST = 1 << 16  # ... and in the first inner solve, whose start says little of the noise at its end
+RESET_BASE = 1 << 16  # ... and no more than this, or ...
+RESET_SHARE = 0.125  # ... this share of the work so far: far from a solution, accuracy is wasted
 SMALLEST_RESET = 1 << 10
 SEARCH_SHARE = 0.25  # of the work so far: what one curvature search may cost at most ...
 SEARCH_BASE = 20_000  # ... beside this, in total work
@@ -45,6 +46,11 @@ def gradient_tolerance(run: Standing) -> float:
     return min(tolerance.gradient, tolerance.relative / max(1.0, size))
 
 
+def largest_reset(spent: float) -> int:
+    """The most thetas that an estimate on a stream may have after so much work."""
+    return min(max(RESET_BASE, int(RESET_SHARE * spent)), LARGEST_RESET)
+
+
 def next_goal(run: "Run", oracle: Lagrangian) -> Goal:
     """Tolerances and batches of the next inner solve."""
     tolerance, population = run.settings.tolerance, run.program.population
@@ -58,9 +64,12 @@ def next_goal(run: "Run", oracle: Lagrangian) -> Goal:
             float(seen.stationarity_noise) / (RESET_ACCURACY * gradient) ** 2,
             float(seen.constraint_noise) / (RESET_ACCURACY * tolerance.gradient * run.tighter) ** 2,
         )
-        largest = LARGEST_FIRST if run.outer == 0 else LARGEST_RESET
         gradient *= SAMPLED
-        large = int(np.clip(wanted, SMALLEST_RESET, largest)) if np.isfinite(wanted) else SMALLEST_RESET
+        large = (
+            int(np.clip(wanted, SMALLEST_RESET, largest_reset(run.work.total)))
+            if np.isfinite(wanted)
+            else SMALLEST_RESET
+        )
     affordable = (SEARCH_SHARE * run.work.total + SEARCH_BASE) / SEARCH_STEPS * run.curvature_factor
     return Goal(
         gradient=gradient,

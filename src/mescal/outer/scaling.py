@@ -39,10 +39,14 @@ class Scales:
 
 
 def choose_scales(objective: float, constraints: np.ndarray) -> Scales:
-    """From the natural sizes of f and of the rows of c."""
-    return Scales(_factor(objective), np.asarray([_factor(float(size)) for size in constraints]))
+    """From the natural sizes of f and of the rows of c: all are brought to 1, or none where all are near it.
 
-
-def _factor(size: float) -> float:
-    plain = size == 0 or not np.isfinite(size) or PLAIN[0] <= size <= PLAIN[1]
-    return 1.0 if plain else 1.0 / size
+    Not some of them: a penalty of 10 between f and c of size 1 is one of 10 S_f / S_c^2 in the problem's units, and a row
+    left as it is beside a large f brought to 1 would have a penalty larger by S_f, and an ill-conditioned subproblem.
+    """
+    sizes = np.asarray([objective, *constraints], np.float64)
+    known = np.isfinite(sizes) & (sizes > 0)
+    if np.all((PLAIN[0] <= sizes[known]) & (sizes[known] <= PLAIN[1])):
+        return Scales(1.0, np.ones(sizes.size - 1))
+    factors = 1 / np.where(known, sizes, 1.0)
+    return Scales(float(factors[0]), factors[1:])
