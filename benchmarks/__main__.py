@@ -64,6 +64,8 @@ def main(arguments: list[str] | None = None) -> int:
     part = re.fullmatch(r"(\d+)/(\d+)", options.part)
     if part is None or not 1 <= int(part[1]) <= int(part[2]):
         parser.error(f"--part {options.part} is not of the form 1/2, 2/2")
+    if options.seconds is not None and options.seconds < 0:
+        parser.error("--seconds must be at least 0")
     threads = hold_to(options.threads, int(part[1]))
     record = importlib.import_module("benchmarks._record")
     limits: Any = importlib.import_module("benchmarks._measure")
@@ -76,7 +78,7 @@ def main(arguments: list[str] | None = None) -> int:
         result = record.measure(name, quick=options.quick, threads=threads)
         print(record.readable(result), flush=True)
         met = met and all(target["met"] for target in result["targets"])
-        if out is not None:
+        if out is not None and part[2] == "1":  # a part sums up nothing
             print(f"stored in {record.store(result, out).name}")
     return 0 if met or options.quick else 1
 

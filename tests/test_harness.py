@@ -14,9 +14,9 @@ from benchmarks import cutest, peers
 from benchmarks.cutest import source
 from benchmarks.cutest.noisy import picked
 from benchmarks.harness import Answer, Budget, Task, judge
+from benchmarks.harness.functions import Functions
 from benchmarks.harness.profiles import common_problems, data_profile, failures, performance_profile, shares
 from benchmarks.harness.store import Store
-from benchmarks.peers.functions import Functions
 from mescal import E
 
 TOL = 0.01

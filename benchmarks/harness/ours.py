@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import numpy as np
@@ -76,6 +75,8 @@ class Minimizer:
         start = clock()
         with timed_judge() as judged:
             result = self.minimize(task)
+        if result.status is mescal.Status.INTERRUPTED:
+            raise KeyboardInterrupt  # it handed back what it had: not a result to keep, and not one to go on after
         return result, clock() - start, judged[-1] if judged else 0.0
 
 
@@ -99,12 +100,9 @@ def ours(solver: str | Solver, name: str | None = None) -> Minimizer:
 
 def baselines() -> tuple[Minimizer, ...]:
     """All of `mescal.baselines`."""
-    found: Any = getattr(mescal, "baselines", None)
-    if found is None:
-        return ()
 
     def one(name: str) -> Minimizer:
-        baseline = found.get(name)
+        baseline = mescal.baselines.get(name)
 
         def run(task: Task) -> mescal.Result:
             return baseline.minimize(
@@ -119,4 +117,4 @@ def baselines() -> tuple[Minimizer, ...]:
 
         return Minimizer(name, "baseline", run, baseline.declines)
 
-    return tuple(one(name) for name in found.names())
+    return tuple(one(name) for name in mescal.baselines.names())

@@ -38,6 +38,7 @@ def shares(rows: list[Row]) -> list[Row]:
                 "claimed by itself": len(claimed),
                 "of these refused": sum(not row["certified"] for row in claimed),
                 "median work when certified": _median([row["work"] for row in certified]),
+                "median work of its certificate": _median([row.get("certificate_work", 0.0) for row in certified]),
                 "median seconds when certified": _median([row["seconds"] for row in certified]),
             }
         )

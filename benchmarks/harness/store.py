@@ -7,6 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import mescal
+
 from .judge import Verdict
 from .task import Answer, Method, Task
 
@@ -56,6 +58,9 @@ def row_of(method: Method, task: Task, noise: float, answer: Answer, verdict: Ve
         "work": answer.work,
         "seconds": answer.seconds,
         "compile": answer.compile,
+        "version": mescal.__version__,
+        "budget": task.budget.work,
+        "draws": task.draws,
         **asdict(verdict),
         **{name: value for name, value in answer.details.items() if isinstance(value, (int, float, str))},
     }

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .._measure import clock
+from ..harness.functions import First, Functions, domain_is_bounds
 from ..harness.task import Answer, Kind, Task
-from .functions import First, Functions, domain_is_bounds
 
 EXACT_HESSIAN = 60  # variables, and rows times variables at most the next number, up to which Hessians are exact
 EXACT_COST = 100_000
@@ -33,6 +33,7 @@ class Deterministic:
 
     name: str
     run: Callable[[Functions, Task, Callable[..., First]], Answer]
+    products: bool = False  # whether it asks for Hessian products where Hessians cost too much
     kind: Kind = "peer"
     stops: bool = True
 
@@ -49,6 +50,8 @@ class Deterministic:
         functions.first(functions.x0)
         if small(functions):
             functions.hessian(functions.x0, 1.0, np.zeros(functions.m))
+        elif self.products:
+            functions.hessian_operator(functions.x0, 1.0, np.zeros(functions.m)).matvec(functions.x0)
         compiled = clock() - start
         functions.reset()
         last = [functions.x0]

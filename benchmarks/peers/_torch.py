@@ -18,8 +18,8 @@ import numpy as np
 import torch
 
 from .._measure import clock
+from ..harness.functions import Batches, Functions, domain_is_bounds
 from ..harness.task import Answer, Kind, Task
-from .functions import Batches, Functions, domain_is_bounds
 
 RATES = (1e-3, 1e-2, 1e-1)
 BATCH, STEPS = 256, 10_000  # the smallest batch; larger ones are taken where the budget is more than so many of them
@@ -51,7 +51,7 @@ class Sampled:
         self.m = exact.m
         self.x = torch.nn.Parameter(torch.from_numpy(np.array(task.x0, np.float32)))
         self.low, self.high = (torch.from_numpy(side.astype(np.float32)) for side in exact.bounds())
-        self.inequality = torch.from_numpy(exact.inequality)
+        self.inequality = torch.tensor(exact.inequality)
 
     def draw(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Loss and constraints of a fresh batch."""

@@ -17,8 +17,8 @@ from mescal.problem import equality_form
 from mescal.solvers.epoch import exact_reset
 
 from .._measure import clock
+from ..harness.functions import Functions, domain_is_bounds
 from ..harness.task import Answer, Kind, Task
-from .functions import Functions, domain_is_bounds
 
 VERIFY, READY = 0.9, 0.95  # of the tolerance: stationarity and violation that end a solve, as in MESCAL
 MEMORY = 10  # pairs, scipy's default

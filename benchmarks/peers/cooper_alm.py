@@ -70,9 +70,8 @@ def _trainer(sampled: Sampled, primal: torch.optim.Optimizer, rate: float, penal
 
 def penalty_method(penalty: float, batch: int, rates: tuple[float, ...] = RATES) -> Trained:
     """Its quadratic penalty, without multipliers."""
-    return Trained(
-        "cooper", partial(_trainer, penalty=penalty, duals=False), batch=batch, variant=f"penalty {penalty:g}"
-    )
+    trainer = partial(_trainer, penalty=penalty, duals=False)
+    return Trained("cooper", trainer, batch=batch, rates=rates, variant=f"penalty {penalty:g}")
 
 
 def augmented(batch: int = 0, rates: tuple[float, ...] = RATES) -> Trained:

@@ -9,9 +9,9 @@ from typing import Any
 import casadi
 import numpy as np
 
+from ..harness.functions import Functions
 from ..harness.task import Answer, Task
 from ._deterministic import Deterministic, Exhausted, small
-from .functions import Functions
 
 
 class _Part(casadi.Callback):

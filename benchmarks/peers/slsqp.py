@@ -7,9 +7,9 @@ the value near a minimiser changes by the square of what the gradient does, and 
 import numpy as np
 import scipy.optimize
 
+from ..harness.functions import Functions
 from ..harness.task import Answer, Task
 from ._deterministic import Deterministic
-from .functions import Functions
 
 
 def _solve(functions: Functions, task: Task, charged) -> Answer:

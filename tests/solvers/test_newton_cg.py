@@ -193,6 +193,8 @@ def test_auto_says_what_it_chose_and_why():
     problem = mescal.Problem(E(lambda x, a: (x - a) @ (x - a), over=ROWS))
     result = mescal.minimize(problem, np.zeros(D, np.float32), solver="auto")
     assert result.converged and result.solver == "newton-cg"
-    assert "newton-cg was chosen since a full pass is 300 thetas" in result.reason and result.reason in str(result)
+    assert "newton-cg was chosen since a full pass has 300 evaluations" in result.reason and result.reason in str(
+        result
+    )
     assert [Auto().sized(n).name for n in (None, 8192, 8193)] == ["spider", "newton-cg", "spider"]
     assert "stream" in Auto().reason(None) and "more than 8192" in Auto().reason(9000)

@@ -113,3 +113,11 @@ def test_counters_are_whole_blocks_and_keys_decide(recursion, key):
     counted = one.work.tally()
     assert counted.gradient_samples == 512 and counted.hvp_samples % 256 == 0 and counted.value_samples == 0
     assert np.array_equal(one.z, again.z) and not np.array_equal(one.z, other.z)
+
+
+def test_steps_stay_within_reach_where_the_hessian_vanishes():
+    """sigmoid'' is 0 at 0, and with it rho: a step without a bound ended at x = 7071, where all is flat to rounding."""
+    problem = mescal.Problem(E(lambda x, a: jax.nn.sigmoid(-a * x[0]), over=np.ones(4, np.float32)))
+    result = mescal.minimize(problem, np.zeros(1, np.float32), solver="scr", tol=0.01)
+    assert result.converged and 0 < float(result.x[0]) < 20
+    assert result.certificate.stationarity.value > 1e-12  # not where it has vanished to rounding

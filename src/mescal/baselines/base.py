@@ -12,6 +12,7 @@ import equinox as eqx
 import jax
 
 from ..errors import InputError, InputTypeError
+from ..options import check_options
 from ..oracle import Lagrangian
 from ..outer import Result
 from ..outer.settings import check_settings
@@ -33,6 +34,9 @@ class Baseline(eqx.Module):
     chunk: ClassVar[int] = 256  # steps between two looks at the clock and the budgets
 
     max_outer: eqx.AbstractVar[int]  # legs at most
+
+    def __check_init__(self):
+        check_options(self, above_one=("growth",))
 
     def declines(self, problem: Problem) -> str | None:
         """Why the method is not made for a problem; None where it is."""
@@ -80,7 +84,7 @@ class Baseline(eqx.Module):
         progress: Any = None,
         callback: Any = None,
     ) -> Result:
-        """Minimise a problem of the method's class; arguments and result are those of `mescal.minimize`.
+        """Minimise a problem of the method's class; its arguments and its result are as in `mescal.minimize`.
 
         `result.converged` is true only where the judge's certificate meets the tolerance, curvature included, although
         the method itself looks at first derivatives alone. A problem outside of its class raises `OutOfClass`.

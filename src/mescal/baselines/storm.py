@@ -15,6 +15,8 @@ from ..oracle import Lagrangian, Work
 from ..solvers.base import BROKEN, RUNNING, Progress
 from ..solvers.move import natural_radius
 
+NEXT = 1 << 20  # of the key of the next step, apart from those of sources
+
 
 def paired_gradients(
     oracle: Lagrangian, z: jax.Array, previous: jax.Array, penalties: jax.Array, key: jax.Array, n: int
@@ -60,7 +62,7 @@ def moved_on(progress: Progress, z: jax.Array, finite: jax.Array, status: jax.Ar
     return replace(
         progress,
         z=jnp.where(finite, z, progress.z),
-        key=jax.random.fold_in(progress.key, 0),
+        key=jax.random.fold_in(progress.key, NEXT),
         steps=progress.steps + 1,
         status=jnp.where(finite, status, BROKEN).astype(jnp.int32),
         work=progress.work + work,

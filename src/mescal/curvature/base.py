@@ -18,6 +18,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from ..options import check_options
 from ..oracle import Exact, Lagrangian, Work
 
 GROUPS = 8  # independent groups of fresh samples from which the error of a curvature is estimated
@@ -41,6 +42,9 @@ class Search(eqx.Module):
     """Settings of a negative-curvature search."""
 
     name: ClassVar[str]
+
+    def __check_init__(self):
+        check_options(self)
 
     @abc.abstractmethod
     def __call__(

@@ -2,11 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ..oracle import Lagrangian
+from ..oracle.host import fold_in
 from ..solvers.base import Goal
 from ..theory.survey import survey
 from .standing import Standing
@@ -42,7 +41,7 @@ def gradient_tolerance(run: Standing) -> float:
     tolerance = run.settings.tolerance
     if tolerance.relative is None:
         return tolerance.gradient
-    size = float(jnp.linalg.norm(run.form.split(run.z)[0]))
+    size = float(np.linalg.norm(np.asarray(run.z, np.float64)[: run.program.parameters.size]))
     return min(tolerance.gradient, tolerance.relative / max(1.0, size))
 
 
@@ -57,7 +56,7 @@ def next_goal(run: "Run", oracle: Lagrangian) -> Goal:
     gradient = gradient_tolerance(run) * run.scales.objective * run.tighter
     large, noise = population or 0, 0.0
     if population is None:
-        seen = survey(oracle, run.z, jax.random.fold_in(run.key, (1 << 30) + run.outer))
+        seen = survey(oracle, run.z, fold_in(run.key, (1 << 30) + run.outer))
         run.work += seen.work.tally()
         noise = float(seen.gradient_noise)
         wanted = max(

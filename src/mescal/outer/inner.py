@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 
 from ..errors import InputError
 from ..oracle import Lagrangian, memory
+from ..oracle.host import fold_in, leaf
 from ..solvers.base import BROKEN, EXHAUSTED, RUNNING, VERIFIED, Goal, Outcome, Progress
 from ..solvers.drive import advance, begin
 from ..solvers.verification import verify
@@ -38,7 +39,7 @@ class Solved:
 
 def solve(run: "Run", oracle: Lagrangian, penalty: float) -> Solved:
     """The subproblem of this outer iteration, from the present point."""
-    key = jax.random.fold_in(run.key, run.outer)
+    key = fold_in(run.key, run.outer)
     if run.unfinished is not None:
         goal, state = run.unfinished
         run.unfinished = None
@@ -126,7 +127,7 @@ def _chunks(run: "Run", oracle: Lagrangian, state: Any, plan: Any, goal: Goal, k
 
     How many steps a chunk has never depends on a clock, so a run that is carried on takes the steps it would have taken.
     """
-    chunk, begun = jnp.int32(run.solver.pace(goal)), state
+    chunk, begun = leaf(run.solver.pace(goal), np.int32), state
     while True:
         try:
             state = advance(run.solver, oracle, state, plan, chunk)

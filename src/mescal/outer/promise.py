@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import equinox as eqx
-import jax
 import numpy as np
 
 from ..errors import InputError
 from ..oracle import Lagrangian
+from ..oracle.host import fold_in
 from ..solvers.base import Goal
 from ..solvers.theory_mode import LARGEST, TheorySolver
 from ..theory import boosting, gap, outer
@@ -116,7 +116,7 @@ def make_promise(run: "Run") -> Promise | None:
     warnings: tuple[str, ...] = ()
     constants = settings.constants
     if constants is None:
-        estimated = measure_constants(form, run.data, run.z, jax.random.fold_in(run.key, (1 << 30) - 1))
+        estimated = measure_constants(form, run.data, run.z, fold_in(run.key, (1 << 30) - 1))
         run.work += estimated.work
         constants, warnings = estimated.constants, (ESTIMATED,)
     for what, given, found in (

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..oracle import Lagrangian, memory, surrogate
+from ..oracle.host import fold_in, leaf
 from ..problem import EqualityForm, Problem
 from ..solvers.base import BROKEN, EXHAUSTED, RUNAWAY, VERIFIED, Memory, Solver
 from ..theory.survey import survey
@@ -58,6 +59,7 @@ class Run(State):
         plain = np.zeros(layout.size) if start is None else layout.rows(start.multipliers, "multipliers")
         slack = np.zeros(layout.slack_size) if start is None else layout.slack_rows(start.slack)[layout.inequality]
         self.scales = Scales(1.0, np.ones(layout.size))
+        self._form: tuple[Scales, EqualityForm] | None = None
         super().__init__(
             z=self.form.join(x, jnp.asarray(slack, self.dtype)),
             multipliers=plain,
@@ -84,37 +86,37 @@ class Run(State):
     @property
     def form(self) -> EqualityForm:
         """The equality form in the solver's scales."""
-        units = np.ones(self.program.layout.slack_size)
-        return EqualityForm(
-            self.program, self.problem.domain, np.float64(self.scales.objective), self.scales.constraints, units
-        )
+        if self._form is None or self._form[0] is not self.scales:
+            units, (f, c) = np.ones(self.program.layout.slack_size), (self.scales.objective, self.scales.constraints)
+            self._form = self.scales, EqualityForm(self.program, self.problem.domain, np.float64(f), c, units)
+        return self._form[1]
 
     def oracle(self, penalty: float) -> Lagrangian:
         """The subproblem at the present multipliers."""
         return Lagrangian(
             self.form,
             self.data,
-            jnp.asarray(self.scales.scaled_multipliers(self.multipliers), self.dtype),
-            jnp.asarray(penalty, self.dtype),
+            leaf(self.scales.scaled_multipliers(self.multipliers), self.dtype),
+            leaf(penalty, self.dtype),
             self.rule,
             self.micro,
         )
 
     def _survey(self, set_slack: bool):
         """Scales from the gradients at the start, and slacks that meet the inequalities there where they can."""
-        seen = survey(self.oracle(self.penalty), self.z, jax.random.fold_in(self.key, 1 << 30))
+        seen = survey(self.oracle(self.penalty), self.z, fold_in(self.key, 1 << 30))
         self.work += seen.work.tally()
         if set_slack and self.program.layout.slack_size:
             x, slack = self.form.split(self.z)
             rows = np.asarray(seen.constraint)[self.program.layout.inequality]
             self.z = self.form.join(x, jnp.maximum(slack - jnp.asarray(rows, self.dtype), 0))
-        self.probe = np.concatenate([[seen.objective_size], seen.constraint, seen.constraint_sizes]).astype(np.float64)
-        self.memory = Memory.fresh(seen.smoothness, self.dtype)
+        size, smoothness = float(seen.objective_size), float(seen.smoothness)
+        constraint, sizes = (np.asarray(part, np.float64) for part in (seen.constraint, seen.constraint_sizes))
+        self.probe = np.concatenate([[size], constraint, sizes])
         if self.settings.scale and self.solver.guarantee is None:  # formulas have units, and constants those of f and c
-            self.scales = choose_scales(float(seen.objective_size), np.asarray(seen.constraint_sizes, np.float64))
-            self.memory = Memory.fresh(seen.smoothness * self.scales.objective, self.dtype)
-        scales = self.scales.constraints
-        self.runaway = runaway_size(seen.constraint * scales, seen.constraint_sizes * scales)
+            self.scales = choose_scales(size, sizes)
+        self.memory = Memory.fresh(smoothness * self.scales.objective, self.dtype)
+        self.runaway = runaway_size(constraint * self.scales.constraints, sizes * self.scales.constraints)
 
     # ---- the loop
 
@@ -167,7 +169,7 @@ class Run(State):
         oracle = self.oracle(penalty)
         solved = solve(self, oracle, penalty)
         inner, outcome = solved.status, solved.outcome
-        moved = bool(jnp.any(outcome.z != self.z))
+        moved = not np.array_equal(np.asarray(outcome.z), np.asarray(self.z))
         constraint = np.asarray(outcome.constraint, np.float64) / self.scales.constraints
         if inner == BROKEN and not np.isfinite(float(outcome.value)):
             return Status.NOT_FINITE, None
@@ -220,7 +222,7 @@ class Run(State):
         """The slack of every row of c; NaN for equalities."""
         layout = self.program.layout
         slack = np.full(layout.size, np.nan)
-        slack[layout.inequality] = np.asarray(self.form.split(self.z)[1], np.float64)
+        slack[layout.inequality] = np.asarray(self.z, np.float64)[self.program.parameters.size :]
         return slack
 
     def _dual_bound(self, k: int) -> float:

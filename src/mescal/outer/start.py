@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
+import equinox as eqx
 import jax
 import numpy as np
 
 from ..errors import InputError
 from ..problem import Problem, Program
+from ..sets import ConvexSet
 from .result import Result
 
 
@@ -28,12 +30,16 @@ class Start:
 
 def checked_start(problem: Problem, program: Program, vector: np.ndarray) -> np.ndarray:
     """x0 projected onto the domain, in which it must lie to rounding."""
-    arrays = program.parameters.arrays(vector)
-    if not bool(problem.domain.contains(arrays)):
+    inside, projected = _placed(problem.domain, program.parameters.arrays(vector))
+    if not bool(inside):
         raise InputError(
             f"x0 lies outside of {problem.domain}",
             "a point of the domain",
             "project it first: problem.domain.project(x0)",
         )
-    projected = problem.domain.project(arrays)
     return np.concatenate([np.ravel(np.asarray(leaf)) for leaf in jax.tree.leaves(projected)])
+
+
+@eqx.filter_jit
+def _placed(domain: ConvexSet, x: Any) -> tuple[jax.Array, Any]:
+    return domain.contains(x), domain.project(x)

@@ -12,15 +12,15 @@ class Status(Enum):
     )
     OUTER_LIMIT = (
         "Stopped at the cap on outer iterations without a certificate.",
-        "Raise max_outer, or continue with start=result; look at which measure is still too large.",
+        "Raise max_outer, or continue with mescal.minimize(..., start=result); look at which measure is still too large.",
     )
     WORK_LIMIT = (
         "Stopped at the work budget without a certificate.",
-        "Raise max_work, or continue with start=result.",
+        "Raise max_work, or continue with mescal.minimize(..., start=result).",
     )
     TIME_LIMIT = (
         "Stopped at the time budget without a certificate.",
-        "Raise max_seconds, or continue with start=result.",
+        "Raise max_seconds, or continue with mescal.minimize(..., start=result).",
     )
     INFEASIBLE = (
         "Locally infeasible: the constraints are violated and, to first order, cannot be violated less from here.",
@@ -32,11 +32,11 @@ class Status(Enum):
     )
     INTERRUPTED = (
         "Interrupted; the last good point was kept.",
-        "Continue with start=result.",
+        "Continue with mescal.minimize(..., start=result).",
     )
     STOPPED = (
         "Stopped by the callback.",
-        "Continue with start=result.",
+        "Continue with mescal.minimize(..., start=result).",
     )
 
     @property

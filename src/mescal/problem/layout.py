@@ -1,6 +1,7 @@
 """How constraints lie in one flat vector: names, shapes, which rows are inequalities, and where their slacks are."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -19,24 +20,26 @@ class Layout:
     shapes: tuple[tuple[int, ...], ...]
     kinds: tuple[str, ...]
 
-    @property
+    @cached_property
     def size(self) -> int:
         """m, the number of scalar constraints."""
         return sum(prod(shape) for shape in self.shapes)
 
-    @property
+    @cached_property
     def slices(self) -> tuple[slice, ...]:
         """The rows of each named constraint."""
         stops = np.cumsum([0, *(prod(shape) for shape in self.shapes)])
         return tuple(slice(int(a), int(b)) for a, b in pairwise(stops))
 
-    @property
+    @cached_property
     def inequality(self) -> np.ndarray:
         """bool (m,): the rows that are inequalities."""
         flags = [np.full(prod(shape), kind == "<=") for shape, kind in zip(self.shapes, self.kinds, strict=True)]
-        return np.concatenate(flags) if flags else np.zeros(0, bool)
+        rows = np.concatenate([np.zeros(0, bool), *flags])
+        rows.flags.writeable = False
+        return rows
 
-    @property
+    @cached_property
     def slack_size(self) -> int:
         """The number of slack variables: one per inequality row."""
         return int(self.inequality.sum())

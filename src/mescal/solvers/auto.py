@@ -48,8 +48,8 @@ class Auto(Solver):
         if population is None:
             return "spider was chosen since samples come from a stream"
         if self._whole(population):
-            return f"newton-cg was chosen since a full pass is {population} thetas, at most {self.small}"
-        return f"spider was chosen since a full pass is {population} thetas, more than {self.small}"
+            return f"newton-cg was chosen since a full pass has {population} evaluations, at most {self.small}"
+        return f"spider was chosen since a full pass has {population} evaluations, more than {self.small}"
 
     def share(self, population):
         """A sixteenth of large populations."""

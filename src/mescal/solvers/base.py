@@ -11,7 +11,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from ..options import check_options
 from ..oracle import Lagrangian, Tally, Work
+from ..oracle.host import leaf
 from ..theory.constants import SubproblemConstants
 
 RUNNING, VERIFIED, EXHAUSTED, BROKEN, STATIONARY, RUNAWAY = range(6)  # why an inner solve stands where it stands
@@ -30,7 +32,7 @@ class Memory(eqx.Module):
     @classmethod
     def fresh(cls, smoothness: Any, dtype: Any) -> "Memory":
         """At the start of a run."""
-        return cls(jnp.asarray(smoothness, dtype), jnp.zeros((), dtype), jnp.ones((), dtype))
+        return cls(leaf(smoothness, dtype), leaf(0, dtype), leaf(1, dtype))
 
 
 class Progress(eqx.Module):
@@ -100,6 +102,9 @@ class Solver(eqx.Module):
     name: ClassVar[str]
     guarantee: ClassVar[float | None] = None
     chunk: ClassVar[int] = 32  # steps between two looks at the clock and the budgets, at most
+
+    def __check_init__(self):
+        check_options(self, zero=("large",))
 
     def sized(self, population: int | None) -> "Solver":
         """The solver with what it left open settled for a population of this size (None: a stream), before compiling."""

@@ -23,6 +23,7 @@ import numpy as np
 from ..curvature import Search
 from ..oracle import Lagrangian, Tally, Work
 from ..oracle.exact import one_pass
+from ..oracle.host import leaf
 from .base import (
     BROKEN,
     EXHAUSTED,
@@ -120,15 +121,15 @@ class EpochSolver(Solver):
     def plan(self, goal: Goal, dtype: Any) -> Target:
         """The goal as arrays."""
         return Target(
-            jnp.asarray(goal.gradient, dtype),
-            jnp.asarray(goal.curvature, dtype),
-            jnp.int32(goal.steps),
-            jnp.int32(self._period(goal)),
-            jnp.int32(goal.large_batch),
-            jnp.asarray(goal.gradient_noise, dtype),
-            jnp.int32(goal.curvature_batch),
-            jnp.asarray(goal.feasibility, dtype),
-            jnp.asarray(goal.runaway, dtype),
+            leaf(goal.gradient, dtype),
+            leaf(goal.curvature, dtype),
+            leaf(goal.steps, np.int32),
+            leaf(self._period(goal), np.int32),
+            leaf(goal.large_batch, np.int32),
+            leaf(goal.gradient_noise, dtype),
+            leaf(goal.curvature_batch, np.int32),
+            leaf(goal.feasibility, dtype),
+            leaf(goal.runaway, dtype),
         )
 
     def pace(self, goal: Goal) -> int:

@@ -24,7 +24,11 @@ from .truncated_cg import truncated_cg
 FORCING = 0.1  # of |g|: a residual that ends CG ...
 FINAL = 0.5  # ... or this of the tolerance
 ARMIJO = 1e-4  # of the model's decrease: what an exact step must bring
-SHRINK, STRETCH = 0.25, 2.0  # factors on a step that does not bring it, and on one that ended at the boundary and does
+SHRINK, STRETCH = (
+    0.25,
+    2.0,
+)  # factors on a step that does not bring it, and on one that ended at the boundary and does ...
+LONGEST = 8.0  # ... up to this: further out, a flat region looks like a way down
 TRIES = 8  # lengths of an exact step
 
 
@@ -83,7 +87,7 @@ def exact_length(model: Model, step: Step) -> tuple[jax.Array, Work]:
         reached, spent = model.oracle.exact_value(model.point(length * step.d))
         wanted = jnp.where(best > 0, lowest, value - ARMIJO * length * decrease + slack)
         better = reached <= wanted
-        done = (better | (best > 0)) & ~(better & step.boundary & (length >= 1))
+        done = (better | (best > 0)) & ~(better & step.boundary & (length >= 1) & (length < LONGEST))
         best, lowest = jnp.where(better, length, best), jnp.where(better, reached, lowest)
         return tries + 1, length * jnp.where(better, STRETCH, SHRINK), best, lowest, done, work + spent
 

@@ -24,7 +24,7 @@ from ..curvature import Lanczos, Search
 from .cubic import cubic_step
 from .epoch import EpochSolver, Inner
 from .model import make_model
-from .move import natural_radius
+from .move import REACH, natural_radius
 from .subsample import sufficient_step
 
 FORCING = 0.1  # of |g|: a residual of the cubic model that ends Lanczos ...
@@ -55,9 +55,12 @@ class Scr(EpochSolver):
         whole = oracle.population is not None and oracle.population <= self.batch
         batch = None if whole else self.batch
         model = make_model(oracle, reset, memory.smoothness, memory.trust, key, batch, self.blocks)
-        rho = memory.smoothness / (natural_radius(oracle.form.split(reset.z)[0]) * memory.trust)
+        radius = natural_radius(oracle.form.split(reset.z)[0])
+        rho = memory.smoothness / (radius * memory.trust)
         enough = jnp.maximum(FORCING * jnp.linalg.norm(model.gradient), FINAL * target.gradient)
         cap = min(self.products, reset.z.size)
         step, _, work = sufficient_step(model, lambda of, size, _: cubic_step(model, of, size, rho, enough, cap))
         smoothness = jnp.where(step.top > 0, step.top, memory.smoothness)
-        return Inner(model.point(step.d), smoothness, jnp.int32(1), work)
+        length = jnp.linalg.norm(oracle.form.split(step.d)[0])  # where H is nearly 0, so is rho, and nothing bounds d
+        shorter = jnp.minimum(1, REACH * radius / jnp.maximum(length, jnp.finfo(length.dtype).tiny))
+        return Inner(model.point(shorter * step.d), smoothness, jnp.int32(1), work)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.sparse.linalg import LinearOperator
 
 import mescal
 from mescal.oracle import exact
@@ -36,7 +37,7 @@ class Functions:
         self.inequality = np.asarray(self.form.program.layout.inequality, bool)
         self.m = self.form.constraints
         self.passes, self.products = 0, 0
-        self._first, self._hessian = _compiled(self.form)
+        self._first, self._hessian, self._product = _compiled(self.form)
         self._last: tuple[np.ndarray, First] | None = None
 
     @property
@@ -66,6 +67,18 @@ class Functions:
             arguments = (np.asarray(a, np.float64) for a in (x, factor, weights))
             return np.asarray(self._hessian(self.data, *arguments))
 
+    def hessian_operator(self, x: np.ndarray, factor: float, weights: np.ndarray) -> LinearOperator:
+        """The same as an operator: a Hessian product each time it is applied."""
+        with jax.enable_x64(True):
+            point, factors = np.asarray(x, np.float64), (np.float64(factor), np.asarray(weights, np.float64))
+
+        def product(v):
+            self.products += 1
+            with jax.enable_x64(True):
+                return np.asarray(self._product(self.data, point, *factors, np.asarray(v, np.float64).ravel()))
+
+        return LinearOperator((x.size, x.size), matvec=product, dtype=np.float64)  # pyright: ignore[reportCallIssue]
+
     def bounds(self) -> tuple[Any, Any]:
         """Lower and upper bounds of the variables."""
         domain = self.problem.domain
@@ -87,15 +100,18 @@ def _compiled(form):
         found = exact.linearise(form, data, form.join(x, jnp.zeros(form.size - x.size, x.dtype)))
         return found.objective, found.constraint, found.gradient[: x.size], found.jacobian[:, : x.size]
 
-    def hessian(data, x, factor, weights):
-        def gradient(y):
-            _, _, slope, jacobian = first(data, y)
-            return factor * slope + weights @ jacobian
+    def gradient(data, y, factor, weights):
+        _, _, slope, jacobian = first(data, y)
+        return factor * slope + weights @ jacobian
 
-        _, along = jax.linearize(gradient, x)
+    def hessian(data, x, factor, weights):
+        _, along = jax.linearize(lambda y: gradient(data, y, factor, weights), x)
         return jax.lax.map(along, jnp.eye(x.size, dtype=x.dtype))
 
-    return jax.jit(first), jax.jit(hessian)
+    def product(data, x, factor, weights, v):
+        return jax.jvp(lambda y: gradient(data, y, factor, weights), (x,), (v,))[1]
+
+    return jax.jit(first), jax.jit(hessian), jax.jit(product)
 
 
 class Batches:

@@ -1,0 +1,45 @@
+"""Options of solvers, searches and baselines, checked when one is built: a count is a count, a factor a positive number."""
+
+import dataclasses
+import math
+from numbers import Integral, Real
+from typing import Any
+
+from .errors import InputError, InputTypeError
+
+
+def check_options(owner: Any, *, zero: tuple[str, ...] = (), above_one: tuple[str, ...] = ()) -> None:
+    """Raises `InputError` for an option that cannot be meant.
+
+    **Arguments:**
+
+    - `owner`: a dataclass whose defaults say what its options are: whole numbers, numbers, or something else.
+    - `zero`: options that may be 0, as those may whose default is 0.
+    - `above_one`: options that must exceed 1.
+    """
+    for field in dataclasses.fields(owner):
+        value, default = getattr(owner, field.name), field.default
+        if isinstance(default, bool) or not isinstance(default, (int, float)):
+            continue
+        whole = isinstance(default, int)
+        if isinstance(value, bool) or not isinstance(value, Integral if whole else Real):
+            what = "a whole number" if whole else "a number"
+            raise InputTypeError(f"{_name(owner)}({field.name}={value!r})", what, _advice(default))
+        number = float(value)
+        least = 0 if default == 0 or field.name in zero else 1 if whole else None
+        wrong = not math.isfinite(number) or (number <= 0 if least is None else number < least)
+        bounds = f"at least {least}" if least is not None else "above 0"
+        if field.name in above_one:
+            wrong, bounds = wrong or number <= 1, "above 1"
+        elif field.name == "failure":
+            wrong, bounds = wrong or number >= 1, "a probability between 0 and 1"
+        if wrong:
+            raise InputError(f"{_name(owner)}({field.name}={value!r})", bounds, _advice(default))
+
+
+def _name(owner: Any) -> str:
+    return type(owner).__name__
+
+
+def _advice(default: Any) -> str:
+    return f"leave it out for the default, {default}"
