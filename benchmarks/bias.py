@@ -4,7 +4,7 @@ min |x - a|^2 / 2  s.t.  E[zeta'x] = 1,  zeta ~ N(mu, s^2 I), |mu| = 1, in 5 var
 expectation c^2 + s^2 |x|^2/n, so a penalty on one batch pulls x towards zero: for a large penalty to the violation
 s^2/(n + s^2), and to that of (I + rho (mu mu' + s^2 I/n)) x = a + rho mu for any other; no number of steps removes it.
 Multipliers repair the violation and leave the bias in the answer: look at the distance from the solution. Ours draw as few
-samples per step.
+samples per step, and large batches between steps.
 """
 
 import functools
