@@ -24,6 +24,7 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 LAYERS = [
     "version",
     "errors",
+    "options",
     "files",
     "sets",
     "problem",

@@ -1,4 +1,4 @@
-"""Options of solvers, searches and baselines, checked when one is built: a count is a count, a factor a positive number."""
+"""Options of solvers, searches and baselines, checked when one is built: a count is a count, a factor is not negative."""
 
 import dataclasses
 import math
@@ -14,7 +14,7 @@ def check_options(owner: Any, *, zero: tuple[str, ...] = (), above_one: tuple[st
     **Arguments:**
 
     - `owner`: a dataclass whose defaults say what its options are: whole numbers, numbers, or something else.
-    - `zero`: options that may be 0, as those may whose default is 0.
+    - `zero`: whole numbers that may be 0, as those may whose default is 0.
     - `above_one`: options that must exceed 1.
     """
     for field in dataclasses.fields(owner):
@@ -26,9 +26,8 @@ def check_options(owner: Any, *, zero: tuple[str, ...] = (), above_one: tuple[st
             what = "a whole number" if whole else "a number"
             raise InputTypeError(f"{_name(owner)}({field.name}={value!r})", what, _advice(default))
         number = float(value)
-        least = 0 if default == 0 or field.name in zero else 1 if whole else None
-        wrong = not math.isfinite(number) or (number <= 0 if least is None else number < least)
-        bounds = f"at least {least}" if least is not None else "above 0"
+        least = 1 if whole and default != 0 and field.name not in zero else 0
+        wrong, bounds = not (math.isfinite(number) and number >= least), f"at least {least}"
         if field.name in above_one:
             wrong, bounds = wrong or number <= 1, "above 1"
         elif field.name == "failure":

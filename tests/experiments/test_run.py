@@ -61,7 +61,7 @@ def test_a_folder_with_other_things_is_refused(tiny, tmp_path):
 def test_what_a_solver_refuses_leaves_no_folder(tiny, tmp_path):
     """A setting that is refused only once the solver sees it; folders that were there before stay."""
     (tmp_path / "mine").mkdir()
-    with pytest.raises(InputError, match="batch of -5"):
+    with pytest.raises(InputError, match="batch=-5"):
         run(tiny(solver="spider", options={"batch": -5}), tmp_path / "mine" / "deep" / "r")
     assert list(tmp_path.rglob("*")) == [tmp_path / "mine"]
 

@@ -80,14 +80,14 @@ def test_memory_that_runs_out_once_is_asked_for_less(problem, full_memory, caplo
     asked = full_memory(1)
     with caplog.at_level(logging.WARNING, logger="mescal"):
         result = mescal.minimize(problem, X0, tol=0.01, solver="spider")
-    assert result.converged and asked[:2] == [1024, 128] and set(asked[1:]) == {128}
-    assert "ran out of memory: once more with micro-batches of 128 samples" in caplog.text
+    assert result.converged and asked[:2] == [256, 32] and set(asked[1:]) == {32}
+    assert "ran out of memory: once more with micro-batches of 32 samples" in caplog.text
 
 
 def test_memory_that_runs_out_twice_is_an_error(problem, full_memory):
     full_memory(2)
     with pytest.raises(
-        MemoryError, match="too little memory for this problem, also with micro-batches of 128"
+        MemoryError, match="too little memory for this problem, also with micro-batches of 32"
     ) as caught:
         mescal.minimize(problem, X0, tol=0.01, solver="spider")
     assert isinstance(caught.value, mescal.InputError) and "shard them over more devices" in str(caught.value)
@@ -111,7 +111,7 @@ def test_a_sampler_that_raises_is_named():
 
 
 @pytest.mark.parametrize(
-    ("memory_bytes", "width", "expected"), [(None, 400, 1024), (1 << 30, 400, 32768), (8 << 30, 1 << 20, 1024)]
+    ("memory_bytes", "width", "expected"), [(None, 400, 256), (1 << 30, 400, 32768), (8 << 30, 1 << 20, 256)]
 )
 def test_micro_batches_follow_the_memory_of_a_device(monkeypatch, memory_bytes, width, expected):
     monkeypatch.setattr(memory, "_memory", lambda: memory_bytes)

@@ -36,7 +36,7 @@ class Baseline(eqx.Module):
     max_outer: eqx.AbstractVar[int]  # legs at most
 
     def __check_init__(self):
-        check_options(self, above_one=("growth",))
+        check_options(self, zero=("max_outer",), above_one=("growth",))
 
     def declines(self, problem: Problem) -> str | None:
         """Why the method is not made for a problem; None where it is."""
