@@ -123,7 +123,7 @@ def report(rows: list[dict]) -> Report:
 def within_budget(row: dict) -> dict:
     """The row as it counts: an answer that took more than the budget is none. Our solvers look at it between steps."""
     late = row["certified"] and row["work"] > BUDGET.work
-    return row | {"certified": False, "why": "beyond the budget"} if late else row
+    return row | {"certified": False, "claims": False, "why": "beyond the budget"} if late else row
 
 
 def attempt(method, task: Task, noise: float) -> dict:
