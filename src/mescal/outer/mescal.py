@@ -68,7 +68,7 @@ def minimize(
     - `max_outer`, `max_inner`, `max_work`, `max_seconds`: caps on outer iterations, inner steps, evaluations, seconds.
     - `penalty`, `growth`: al_0 and beta of the penalty schedule.
     - `bounded_dual`: keep multipliers bounded for any noise by a summable sequence gamma_k (the theory's rule).
-    - `scale`: bring objective and constraints with extreme gradients to a common scale (undone in all reports).
+    - `scale`: bring objective and constraints to a common scale where one is extreme (undone in all reports).
     - `record`: `"exact"` adds the judge's measures to every row of the history, and a row for the start, whose `outer`
       is -1 (counted apart, never fed back).
     - `confidence`: of the certificate on streams.

@@ -1,4 +1,4 @@
-"""Automatic scaling: an objective and constraint rows whose natural size at the start is far from 1 are brought there.
+"""Automatic scaling: where the natural size of f or of a row of c at the start is far from 1, all of them are brought there.
 
 Tolerances are scaled along, and everything that is reported is unscaled, so scaling changes the path and nothing else.
 """
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-PLAIN = (1e-2, 1e2)  # sizes between these are left alone
+PLAIN = (1e-2, 1e2)  # where all sizes lie between these, nothing is scaled
 
 
 @dataclass(frozen=True)
