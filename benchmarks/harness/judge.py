@@ -35,15 +35,7 @@ def judge(task: Task, answer: Answer) -> Verdict:
     if not np.isfinite(x).all():
         nan = float("nan")
         return Verdict(False, nan, nan, nan, nan, nan, "the answer is not finite")
-    best, least = None, np.inf
-    for point, multipliers in _readings(task, answer, x):
-        found = mescal.certify(task.judged, point, multipliers, tol=task.tol, cone=task.cone)
-        excess = 0.0 if found.passes(task.tol) else max(found.stationarity.upper, found.feasibility.upper, task.tol)
-        if best is None or excess < least:
-            best, least = found, excess
-        if excess == 0:
-            break
-    assert best is not None
+    best = min(_readings(task, answer, x), key=lambda found: _excess(found, task.tol))
     failed = [
         name
         for name, bad in (
@@ -64,18 +56,28 @@ def judge(task: Task, answer: Answer) -> Verdict:
     )
 
 
-def _readings(task: Task, answer: Answer, x: np.ndarray):
-    """The same answer, read in up to three ways."""
-    yield x, None
-    if answer.multipliers is not None:
-        yield x, answer.multipliers
-    near = _on_bounds(task, x)
-    if not np.array_equal(near, x):
-        yield near, None
+def _readings(task: Task, answer: Answer, x: np.ndarray) -> list[mescal.Certificate]:
+    """The same answer, read in up to three ways; no further than the first that passes."""
+
+    def read(point, multipliers=None) -> mescal.Certificate:
+        return mescal.certify(task.judged, point, multipliers, tol=task.tol, cone=task.cone)
+
+    readings = [read(x)]
+    if not readings[-1].passes(task.tol) and answer.multipliers is not None:
+        readings.append(read(x, answer.multipliers))
+    if not readings[-1].passes(task.tol):
+        near = _on_bounds(task, x, readings[0].multipliers)
+        readings += [] if np.array_equal(near, x) else [read(near)]
+    return readings
 
 
-def _on_bounds(task: Task, x: np.ndarray) -> np.ndarray:
-    """x with variables put on bounds that are near and towards which they are pushed, at the best multipliers for x."""
+def _excess(found: mescal.Certificate, tol: float) -> float:
+    """By how much a reading fails; 0 where it passes."""
+    return 0.0 if found.passes(tol) else max(found.stationarity.upper, found.feasibility.upper, tol)
+
+
+def _on_bounds(task: Task, x: np.ndarray, multipliers: dict[str, np.ndarray]) -> np.ndarray:
+    """x with variables put on bounds that are near and towards which they are pushed, at these multipliers."""
     if isinstance(task.judged.domain, mescal.sets.Reals) or domain_is_bounds(task.judged) is not None:
         return x
     if "judged" not in task.memo:
@@ -85,8 +87,7 @@ def _on_bounds(task: Task, x: np.ndarray) -> np.ndarray:
     if not (np.abs(x - low) <= task.tol).any() and not (np.abs(high - x) <= task.tol).any():
         return x
     first = functions.first(np.asarray(x, np.float64))
-    held = mescal.certify(task.judged, x, tol=task.tol, cone=task.cone).multipliers
-    weights = functions.form.program.layout.rows(held, "multipliers")
+    weights = functions.form.program.layout.rows(multipliers, "multipliers")
     slope = first.gradient + weights @ first.jacobian
     near = np.where((x - low <= task.tol) & (slope > 0), low, np.where((high - x <= task.tol) & (slope < 0), high, x))
     return near.astype(x.dtype)

@@ -7,15 +7,17 @@ from typing import Any
 
 from .errors import InputError, InputTypeError
 
+Names = tuple[str, ...]
 
-def check_options(owner: Any, *, zero: tuple[str, ...] = (), above_one: tuple[str, ...] = ()) -> None:
+
+def check_options(owner: Any, *, zero: Names = (), above_one: Names = (), below_one: Names = ()) -> None:
     """Raises `InputError` for an option that cannot be meant.
 
     **Arguments:**
 
     - `owner`: a dataclass whose defaults say what its options are: whole numbers, numbers, or something else.
     - `zero`: whole numbers that may be 0, as those may whose default is 0.
-    - `above_one`: options that must exceed 1.
+    - `above_one`, `below_one`: options that must exceed 1, and that must lie between 0 and 1.
     """
     for field in dataclasses.fields(owner):
         value, default = getattr(owner, field.name), field.default
@@ -30,8 +32,8 @@ def check_options(owner: Any, *, zero: tuple[str, ...] = (), above_one: tuple[st
         wrong, bounds = not (math.isfinite(number) and number >= least), f"at least {least}"
         if field.name in above_one:
             wrong, bounds = wrong or number <= 1, "above 1"
-        elif field.name == "failure":
-            wrong, bounds = wrong or number >= 1, "a probability between 0 and 1"
+        elif field.name in below_one:
+            wrong, bounds = not 0 < number < 1, "between 0 and 1"
         if wrong:
             raise InputError(f"{_name(owner)}({field.name}={value!r})", bounds, _advice(default))
 

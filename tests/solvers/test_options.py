@@ -18,6 +18,7 @@ WRONG = {
     "a penalty that falls": lambda: baseline("stoch-ialm", growth=0.5),
     "a step that is not finite": lambda: baseline("stoch-ialm", first_step=float("nan")),
     "a sure failure": lambda: Lanczos(failure=1.0),
+    "a failure that never is": lambda: Lanczos(failure=0.0),
 }
 
 

@@ -44,7 +44,7 @@ class Search(eqx.Module):
     name: ClassVar[str]
 
     def __check_init__(self):
-        check_options(self)
+        check_options(self, below_one=("failure",))
 
     @abc.abstractmethod
     def __call__(

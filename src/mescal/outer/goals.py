@@ -64,19 +64,16 @@ def next_goal(run: "Run", oracle: Lagrangian) -> Goal:
             float(seen.constraint_noise) / (RESET_ACCURACY * tolerance.gradient * run.tighter) ** 2,
         )
         gradient *= SAMPLED
-        large = (
-            int(np.clip(wanted, SMALLEST_RESET, largest_reset(run.work.total)))
-            if np.isfinite(wanted)
-            else SMALLEST_RESET
-        )
-    affordable = (SEARCH_SHARE * run.work.total + SEARCH_BASE) / SEARCH_STEPS * run.curvature_factor
+        affordable = largest_reset(run.work.total)
+        large = int(np.clip(wanted, SMALLEST_RESET, affordable)) if np.isfinite(wanted) else SMALLEST_RESET
+    searched = (SEARCH_SHARE * run.work.total + SEARCH_BASE) / SEARCH_STEPS * run.curvature_factor
     return Goal(
         gradient=gradient,
         curvature=tolerance.curvature * run.scales.objective,
         steps=run.settings.max_inner,
         population=population,
         large_batch=large,
-        curvature_batch=int(min(max(affordable, SMALLEST_SEARCH), LARGEST_RESET)),
+        curvature_batch=int(min(max(searched, SMALLEST_SEARCH), LARGEST_RESET)),
         gradient_noise=noise,
         runaway=run.runaway,
         feasibility=np.inf if searches_always(run.outer) else ready(run),

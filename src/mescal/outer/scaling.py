@@ -41,8 +41,8 @@ class Scales:
 def choose_scales(objective: float, constraints: np.ndarray) -> Scales:
     """From the natural sizes of f and of the rows of c: all are brought to 1, or none where all are near it.
 
-    Not some of them: a penalty of 10 between f and c of size 1 is one of 10 S_f / S_c^2 in the problem's units, and a row
-    left as it is beside a large f brought to 1 would have a penalty larger by S_f, and an ill-conditioned subproblem.
+    Not some of them: a penalty al between f and c of size 1 is one of al S_f / S_c^2 in the problem's units, and a row
+    left as it is beside a large f brought to 1 would have one of al S_f, and make an ill-conditioned subproblem.
     """
     sizes = np.asarray([objective, *constraints], np.float64)
     known = np.isfinite(sizes) & (sizes > 0)
