@@ -101,6 +101,15 @@ def test_the_judge_puts_points_on_bounds_that_are_active_to_the_tolerance(task):
     assert judge(task, answer([-TOL, 0.5, 0.5])).certified  # projected onto the domain
 
 
+def test_the_judge_reports_the_best_reading():
+    """100 (x - 0.005)^2 on x >= 0: putting x on the bound, which is near and towards which it is pushed, makes it worse."""
+    problem = mescal.Problem(E(lambda x: 100 * (x[0] - 0.005) ** 2), domain=mescal.sets.NonNegative())
+    near = Task("near", problem, np.ones(1, np.float32), TOL, 0, Budget(1e4, 5.0), problem)
+    verdict = judge(near, answer([0.0051]))
+    assert not verdict.certified and verdict.stationarity == pytest.approx(0.02, rel=0.01)
+    assert judge(near, answer([0.005])).certified
+
+
 # --- peers ------------------------------------------------------------------------------------------------------------
 
 
@@ -116,6 +125,9 @@ def test_hessians_of_peers_are_derivatives_of_their_gradients(task):
     difference = (gradient(x + step * v) - gradient(x - step * v)) / (2 * step)
     np.testing.assert_allclose(functions.hessian(x, 2.0, weights) @ v, difference, rtol=1e-6, atol=1e-6)
     assert functions.work == functions.passes + 2 * x.size  # one Hessian: a product per variable, each of weight 2
+    passes, products = functions.passes, functions.products
+    np.testing.assert_allclose(functions.hessian_operator(x, 2.0, weights) @ v, difference, rtol=1e-6, atol=1e-6)
+    assert (functions.passes, functions.products) == (passes, products + 1)
 
 
 METHODS = {method.name: method for method in peers.methods()}
