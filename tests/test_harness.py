@@ -126,7 +126,7 @@ def test_hessians_of_peers_are_derivatives_of_their_gradients(task):
     np.testing.assert_allclose(functions.hessian(x, 2.0, weights) @ v, difference, rtol=1e-6, atol=1e-6)
     assert functions.work == functions.passes + 2 * x.size  # one Hessian: a product per variable, each of weight 2
     passes, products = functions.passes, functions.products
-    np.testing.assert_allclose(functions.hessian_operator(x, 2.0, weights) @ v, difference, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(functions.hessian_operator(x, 2.0, weights).matvec(v), difference, rtol=1e-6, atol=1e-6)
     assert (functions.passes, functions.products) == (passes, products + 1)
 
 
