@@ -17,7 +17,7 @@ from mescal import problems
 from mescal.curvature import Found, Search
 from mescal.oracle import Work, surrogate
 from mescal.outer import run as outer_run
-from mescal.solvers import Natasha2, SgHvNc, Spider, epoch, spider
+from mescal.solvers import Natasha2, SgHvNc, Spider, epoch, reset, spider
 from mescal.solvers.move import natural_radius
 
 from ._measure import Report, patched
@@ -54,7 +54,7 @@ def _surrogate(name: str) -> Callable[[], Any]:
 def _no_slack_metric() -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(patched(spider, gradient_step=one_step_for_all))
-        stack.enter_context(patched(epoch, best_slack=lambda oracle, z, constraint: z))
+        stack.enter_context(patched(reset, best_slack=lambda oracle, z, constraint: z))
         yield
 
 
@@ -63,8 +63,8 @@ def _no_descent_test() -> Iterator[None]:
     original = epoch.take_reset
 
     def take_reset(*args):
-        reset, noise, work = original(*args)
-        return reset, jnp.full_like(noise, jnp.inf), work
+        taken, noise, work = original(*args)
+        return taken, jnp.full_like(noise, jnp.inf), work
 
     with patched(epoch, take_reset=take_reset):
         yield

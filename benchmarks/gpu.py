@@ -19,7 +19,7 @@ import mescal
 from mescal.oracle import exact, memory
 from mescal.solvers import Spider
 from mescal.solvers.base import Goal, Memory
-from mescal.solvers.epoch import exact_reset
+from mescal.solvers.reset import exact_reset
 
 from ._measure import Report, patched
 from ._problems import lagrangian_of, neyman_pearson

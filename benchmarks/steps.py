@@ -12,7 +12,7 @@ import numpy as np
 from mescal.oracle import Lagrangian
 from mescal.solvers import Natasha2, Spider
 from mescal.solvers.base import Goal, Memory
-from mescal.solvers.epoch import exact_reset
+from mescal.solvers.reset import exact_reset
 
 from ._measure import Report, interleave, ratio
 from ._problems import lagrangian_of, neyman_pearson, normal_rows

@@ -52,7 +52,7 @@ class Instance:
         """The box of its bounds."""
         if self.unbounded:
             return mescal.sets.Reals()
-        return mescal.sets.Box(self.low.astype(np.float32), self.high.astype(np.float32))
+        return mescal.sets.Box(self.low, self.high)
 
     @functools.cached_property
     def exact(self) -> mescal.Problem:
@@ -127,7 +127,7 @@ def instance(name: str, module: str) -> Instance:
     low, high = (np.full(start.size, -np.inf), np.full(start.size, np.inf)) if bounds is None else map(_flat, bounds)
     low, high = np.broadcast_to(low, start.shape), np.broadcast_to(high, start.shape)
     m = jax.eval_shape(equations, jnp.asarray(start, jnp.float32)).shape[0]
-    x0 = np.clip(start, low, high).astype(np.float32)
+    x0 = np.clip(start, low, high)
     return Instance(name, objective, equations, x0, low, high, m)
 
 

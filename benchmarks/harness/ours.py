@@ -51,8 +51,13 @@ class Minimizer:
         return self.refuses(task.problem)
 
     def solve(self, task: Task) -> Answer:
-        """Run it, with the rows where programs look for them, as those of the peers are."""
-        task.problem.device_data(jax.dtypes.canonicalize_dtype(np.asarray(task.x0).dtype))
+        """Run it in the precision of x0, with the rows where programs look for them, as those of the peers are."""
+        dtype = np.asarray(task.x0).dtype
+        with jax.enable_x64(dtype == np.float64):
+            task.problem.device_data(dtype)
+            return self._answer(task)
+
+    def _answer(self, task: Task) -> Answer:
         result, total, certificate = self._timed(task)
         compiled = result.seconds.compile
         if compiled > WARM and result.seconds.total - compiled < LONG:

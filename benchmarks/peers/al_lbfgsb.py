@@ -14,7 +14,7 @@ import scipy.optimize
 import mescal
 from mescal.oracle import Lagrangian, surrogate
 from mescal.problem import equality_form
-from mescal.solvers.epoch import exact_reset
+from mescal.solvers.reset import exact_reset
 
 from .._measure import clock
 from ..harness.functions import Functions, domain_is_bounds

@@ -253,6 +253,20 @@ def test_samples_grow_until_the_tolerance_is_decided():
     assert not few.passes(0.018) and not few.refuses(0.018)
 
 
+def test_a_curvature_that_is_decided_is_not_measured_again():
+    """Later looks cost a gradient for the point and one for the spread of it; all looks are counted."""
+    looks = [mescal.certify(simple(), np.zeros(3), tol=tol) for tol in (0.3, 0.05, 0.018)]
+    once, *_ = [look.work.counts for look in looks]
+    for look, size, extra in zip(looks, sampled.LOOKS[:3], (0, 4, 20), strict=True):
+        assert f"{size} samples" in look.stationarity.how and f"{sampled.LOOKS[0]} samples" in look.curvature.how
+        assert look.work.counts["hvp_samples"] == once["hvp_samples"] > 0
+        assert look.work.counts["gradient_samples"] - once["gradient_samples"] == 2 * extra * sampled.LOOKS[0]
+    # Slacks that each look chooses from its samples may make another cone of it: there, it is measured again.
+    chosen = mescal.certify(STREAM, X, np.array([0.7, 1.0, 0.0]), tol=mescal.Tolerance(gradient=0.25, curvature=0.3))
+    assert chosen.stationarity.how.split()[0] in chosen.curvature.how
+    assert chosen.work.counts["hvp_samples"] > once["hvp_samples"]
+
+
 def test_points_just_beyond_the_tolerance_rarely_pass():
     """Stationarity or curvature 5 % beyond: at most 5 % may pass; more than 8 of 100 would have probability 6 %, none is seen."""
     first, second = simple(spread=0.1), simple((1.0, 1.0, -0.105), spread=0.1)

@@ -10,8 +10,8 @@ import mescal
 from mescal import E
 from mescal.solvers import Auto, NewtonCG
 from mescal.solvers.base import Goal, Memory
-from mescal.solvers.epoch import exact_reset, sampled_reset
 from mescal.solvers.model import make_model
+from mescal.solvers.reset import exact_reset, sampled_reset
 from mescal.solvers.subsample import Step, sufficient_step
 from mescal.solvers.truncated_cg import truncated_cg
 

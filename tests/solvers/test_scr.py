@@ -11,8 +11,8 @@ from mescal import E
 from mescal.solvers import Scr
 from mescal.solvers.base import Goal, Memory
 from mescal.solvers.cubic import cubic_minimiser, cubic_step
-from mescal.solvers.epoch import exact_reset
 from mescal.solvers.model import make_model
+from mescal.solvers.reset import exact_reset
 
 D = 8
 RNG = np.random.default_rng(5)

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 
 from ..oracle import Lagrangian, Work
 from ..oracle.exact import linearise
-from ..solvers.epoch import best_shift
 from ..solvers.move import SURE, best_slack
+from ..solvers.reset import best_shift
 
 
 class Seen(NamedTuple):

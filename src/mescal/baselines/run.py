@@ -29,8 +29,8 @@ from ..outer.watchdog import Watchdog
 from ..problem import EqualityForm, Problem
 from ..solvers.base import BROKEN, EXHAUSTED, RUNNING, STATIONARY, VERIFIED, Outcome
 from ..solvers.drive import advance, begin
-from ..solvers.epoch import regularity
 from ..solvers.move import natural_radius
+from ..solvers.reset import regularity
 from ..theory.survey import Survey, survey
 from .bounds import Bounds, look_around
 from .measure import Reading, Seen, measure
@@ -147,13 +147,13 @@ class Run(State):
         population = self.program.population
         if population is not None:
             return population, population
-        noise = self._survey(oracle, z)
+        noise = self._survey(oracle, z).noise
         gradient, violation = self.target / SAMPLED, self.violation / SAMPLED
 
         def wanted(scale: float) -> float:
             return max(
-                float(noise.stationarity_noise) / (RESET_ACCURACY * gradient * scale) ** 2,
-                float(noise.constraint_noise) / (RESET_ACCURACY * violation * scale) ** 2,
+                float(noise.stationarity) / (RESET_ACCURACY * gradient * scale) ** 2,
+                float(noise.constraint) / (RESET_ACCURACY * violation * scale) ** 2,
             )
 
         far = max(1.0, HALF * self.residual / min(gradient, violation)) if np.isfinite(self.residual) else 1.0

@@ -60,6 +60,12 @@ class Request:
                 _tangent(self.problem.domain, self.program.parameters, self.near, np.asarray(v, np.float64))
             )
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether multipliers and slacks are given, so that nothing about them depends on samples."""
+        given = self.multipliers is not None or not self.inequality.size
+        return given and (self.slack is not None or not self.inequality.any())
+
     def choose(self, point: Point) -> tuple[np.ndarray, np.ndarray]:
         """Multipliers and slacks (m rows, zero on equalities): as given, or the best."""
         if self.slack is None:

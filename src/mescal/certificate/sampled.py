@@ -1,14 +1,17 @@
 """Certificates from samples: choose on one batch, measure on another, bound the error at a stated confidence.
 
 The failure probability is shared equally by the three measures and by the looks: on a stream with a tolerance, batches grow
-until the answer is clear, and every look has fresh samples.
+until the answer is clear, and every look has fresh samples. A curvature that one look has decided is not measured again:
+Hessians are what costs, and with such shares measures of several looks may stand together.
 """
 
+from dataclasses import replace
 from functools import cached_property, partial
 
 import numpy as np
 import scipy.special
 
+from ..oracle.work import Tally
 from ..problem import Sampler
 from . import confidence
 from .assemble import assemble
@@ -30,21 +33,33 @@ def certify_from_samples(request: Request, as_sample: bool) -> Certificate:
     """A certificate with confidence bounds."""
     streams = any(isinstance(source, Sampler) for source in request.problem.sources)
     sizes = (request.samples,) if request.samples else LOOKS if request.tolerance and streams else LOOKS[1:2]
-    certificate = None
+    certificate, work = None, Tally()
     for look, size in enumerate(sizes):
         failure = (1 - request.confidence) / len(sizes)
-        certificate = one_look(request, split(request.problem, size, request.seed, look, as_sample), failure)
+        batches = split(request.problem, size, request.seed, look, as_sample)
+        certificate = one_look(request, batches, failure, _decided(request, certificate))
+        work += certificate.work
         tolerance = request.tolerance
         if tolerance is None or certificate.passes(tolerance) or certificate.refuses(tolerance):
             break
     assert certificate is not None
-    return certificate
+    return replace(certificate, work=work)
 
 
-def one_look(request: Request, batches: Batches, failure: float) -> Certificate:
-    """One certificate from one pair of batches."""
+def _decided(request: Request, before: Certificate | None) -> dict[str, Measured] | None:
+    """The curvatures of an earlier look that stand: at multipliers and slacks that later looks have, too."""
+    if before is None or request.tolerance is None or not request.is_fixed:
+        return None
+    return before.curvatures if before.curvature.lower >= -request.tolerance.curvature else None
+
+
+def one_look(
+    request: Request, batches: Batches, failure: float, decided: dict[str, Measured] | None = None
+) -> Certificate:
+    """One certificate from one pair of batches, with new curvatures unless they are `decided`."""
     chooser, judge = Judge(request.program, batches.first), Judge(request.program, batches.second)
-    chosen, point = chooser.point(request.x), judge.point(request.x)
+    point = judge.point(request.x)
+    chosen = point if request.is_fixed and decided else chooser.point(request.x)  # nothing is left to choose
     multipliers, slack = request.choose(chosen)
     # Slacks that were chosen rather than given may be any s >= 0: feasibility takes the best one, stationarity counts the
     # multiplier in full, as for s > 0, whatever the sign of c turns out to be.
@@ -58,9 +73,11 @@ def one_look(request: Request, batches: Batches, failure: float) -> Certificate:
     )
     feasibility = float(np.linalg.norm(point.constraint + slack))
     situation = request.situation(point, multipliers, sides)
-    elsewhere = request.situation(chosen, multipliers, sides)
-    directions = _Hessian(request, chooser, multipliers)
-    hessian = _Hessian(request, judge, multipliers)
+    if decided is None:
+        elsewhere = request.situation(chosen, multipliers, sides)
+        directions = _Hessian(request, chooser, multipliers)
+        hessian = _Hessian(request, judge, multipliers)
+        decided = {name: bound.curvature(name, situation, hessian, directions.on(name, elsewhere)) for name in CONES}
     noise = float(np.sqrt(bound.moments.objective) * scipy.special.ndtri((1 + request.confidence) / 2))
     return assemble(
         request,
@@ -68,7 +85,7 @@ def one_look(request: Request, batches: Batches, failure: float) -> Certificate:
         situation,
         bound.stationarity(stationarity),
         bound.feasibility(feasibility),
-        {name: bound.curvature(name, situation, hessian, directions.on(name, elsewhere)) for name in CONES},
+        decided,
         Measured(point.objective, point.objective - noise, point.objective + noise, bound.how("objective")),
         request.confidence,
         judge.tally + chooser.tally,

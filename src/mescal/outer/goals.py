@@ -54,14 +54,13 @@ def next_goal(run: "Run", oracle: Lagrangian) -> Goal:
     """Tolerances and batches of the next inner solve."""
     tolerance, population = run.settings.tolerance, run.program.population
     gradient = gradient_tolerance(run) * run.scales.objective * run.tighter
-    large, noise = population or 0, 0.0
+    large = population or 0
     if population is None:
         seen = survey(oracle, run.z, fold_in(run.key, (1 << 30) + run.outer))
         run.work += seen.work.tally()
-        noise = float(seen.gradient_noise)
         wanted = max(
-            float(seen.stationarity_noise) / (RESET_ACCURACY * gradient) ** 2,
-            float(seen.constraint_noise) / (RESET_ACCURACY * tolerance.gradient * run.tighter) ** 2,
+            float(seen.noise.stationarity) / (RESET_ACCURACY * gradient) ** 2,
+            float(seen.noise.constraint) / (RESET_ACCURACY * tolerance.gradient * run.tighter) ** 2,
         )
         gradient *= SAMPLED
         affordable = largest_reset(run.work.total)
@@ -74,7 +73,6 @@ def next_goal(run: "Run", oracle: Lagrangian) -> Goal:
         population=population,
         large_batch=large,
         curvature_batch=int(min(max(searched, SMALLEST_SEARCH), LARGEST_RESET)),
-        gradient_noise=noise,
         runaway=run.runaway,
         feasibility=np.inf if searches_always(run.outer) else ready(run),
     )

@@ -64,7 +64,6 @@ class Goal(NamedTuple):
     population: int | None
     large_batch: int
     curvature_batch: int
-    gradient_noise: float = 0.0
     feasibility: float = float("inf")
     runaway: float = float("inf")
     constants: SubproblemConstants | None = None

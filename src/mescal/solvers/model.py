@@ -24,8 +24,8 @@ import numpy as np
 
 from ..oracle import Lagrangian, Work
 from ..oracle.linearised import linearised_block, linearised_whole, linearised_work
-from .epoch import Reset
 from .move import best_slack, gradient_step, slack_curvature
+from .reset import Reset
 
 MOST_BYTES = 256 << 20  # of all blocks together
 

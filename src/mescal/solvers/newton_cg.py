@@ -15,9 +15,10 @@ import jax.numpy as jnp
 
 from ..curvature import Lanczos, Search
 from ..oracle import Work
-from .epoch import EpochSolver, Inner, rounding_of
+from .epoch import EpochSolver, Inner
 from .model import Model, make_model
 from .move import REACH, natural_radius
+from .reset import rounding_of
 from .subsample import Step, sufficient_step
 from .truncated_cg import truncated_cg
 

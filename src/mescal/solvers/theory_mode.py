@@ -21,8 +21,8 @@ from ..oracle import Lagrangian, Work
 from ..theory import negative_curvature
 from ..theory.constants import SubproblemConstants
 from .base import Goal, Outcome, Solver
-from .epoch import regularity
 from .move import paired_differences
+from .reset import regularity
 
 LARGEST = 2**31 - 1  # what a 32-bit counter holds
 
