@@ -8,7 +8,8 @@ import pytest
 
 import mescal
 from mescal import E
-from mescal.oracle.noise import SAMPLES, noise
+from mescal.oracle import noise as noise_module
+from mescal.oracle.noise import SAMPLES, noise, squared_deviations
 from mescal.problems.noise import gaussian
 from mescal.solvers import Spider
 from mescal.solvers.base import Goal
@@ -65,6 +66,15 @@ def test_the_noise_is_that_of_the_closed_form(oracle, key, z):
     assert float(found.gradient) == pytest.approx(own + moving, rel=0.5)
     assert float(found.constraint) == pytest.approx(sigma**2 * (x @ x), rel=0.5)
     assert work.tally().gradient_samples == SAMPLES
+
+
+@pytest.mark.parametrize("together", [1, 8 * D, 1 << 24])
+def test_large_gradients_are_taken_in_parts(monkeypatch, together):
+    rows = 1e3 + np.random.default_rng(2).normal(size=(SAMPLES, D)).astype(np.float32)
+    monkeypatch.setattr(noise_module, "TOGETHER", together)
+    found = squared_deviations(lambda row: (row, row[0]), jnp.asarray(rows), D)
+    spread = (SAMPLES - 1) * np.var(rows.astype(np.float64), axis=0, ddof=1)
+    np.testing.assert_allclose(found, [spread.sum(), spread[0]], rtol=1e-3)  # where squares would cancel to 10 %
 
 
 def test_a_reset_measures_the_noise_where_it_is(oracle, taken, key):

@@ -5,7 +5,8 @@
 Its last term only moves the multiplier; without it, the noise is that of stationarity at a multiplier of one's choice.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +15,8 @@ from .draw import draw_rows
 from .lagrangian import Lagrangian
 from .work import Work
 
-SAMPLES = 128  # for the covariance, which needs a gradient per sample
+SAMPLES = 128  # for the covariance, which needs a gradient per sample ...
+TOGETHER = 1 << 24  # ... and these so many at a time that they have at most this many entries
 
 
 class Noise(NamedTuple):
@@ -42,7 +44,7 @@ def noise(
         pulled = back((jnp.ones((), z.dtype), weight))[0]
         return pulled + oracle.penalty * ((c - constraint) @ jacobian), pulled, c / form.constraint_scale
 
-    spreads = [jnp.sum(jnp.var(part, axis=0, ddof=1)) for part in jax.vmap(influence)(few)]
+    spreads = [spread / (SAMPLES - 1) for spread in squared_deviations(influence, few, z.size)]
     work = Work.of(
         gradient_samples=SAMPLES,
         objective_gradients=SAMPLES,
@@ -50,3 +52,30 @@ def noise(
         constraint_gradients=m * SAMPLES,
     )
     return Noise(*spreads), work
+
+
+def squared_deviations(of: Callable[[Any], tuple[jax.Array, ...]], rows: Any, size: int) -> list[jax.Array]:
+    """For each part of `of(row)`, sum_i |part_i - mean|^2; few rows at a time where the parts are large."""
+    chunk = SAMPLES
+    while chunk > 1 and chunk * size > TOGETHER:
+        chunk //= 2
+
+    def some(part):
+        values = jax.vmap(of)(part)
+        means = [jnp.mean(value, axis=0) for value in values]
+        return means, [jnp.sum((value - mean) ** 2) for value, mean in zip(values, means, strict=True)]
+
+    def merge(known, part):
+        (count, means, sums), (others, more) = known, some(part)
+        steps = [other - mean for mean, other in zip(means, others, strict=True)]
+        weight = count * chunk / (count + chunk)
+        sums = [a + b + weight * jnp.sum(step**2) for a, b, step in zip(sums, more, steps, strict=True)]
+        means = [mean + chunk / (count + chunk) * step for mean, step in zip(means, steps, strict=True)]
+        return (count + chunk, means, sums), None
+
+    chunks = jax.tree.map(lambda leaf: leaf.reshape(SAMPLES // chunk, chunk, *leaf.shape[1:]), rows)
+    first, rest = (jax.tree.map(lambda leaf, part=part: leaf[part], chunks) for part in (0, slice(1, None)))
+    means, sums = some(first)
+    if chunk == SAMPLES:
+        return sums
+    return jax.lax.scan(merge, (jnp.asarray(chunk, sums[0].dtype), means, sums), rest)[0][2]
