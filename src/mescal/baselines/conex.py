@@ -54,15 +54,15 @@ class Plan(eqx.Module):
 
 
 class State(eqx.Module):
-    """x_{t-1}, l_{t-1}, and the weighted sums; x_t is the progress's, y_t the memory's."""
+    """x_{t-1}, l_{t-1}, and the weighted means; x_t is the progress's, y_t the memory's."""
 
     progress: Progress
     memory: Memory
     centre: jax.Array
     previous: jax.Array
     linear: jax.Array
-    sum_x: jax.Array
-    sum_y: jax.Array
+    mean_x: jax.Array
+    mean_y: jax.Array
     weight: jax.Array
 
 
@@ -134,6 +134,9 @@ class ConEx(Baseline):
         gradient = oracle.form.join(x_part, jnp.zeros_like(slack))
         moved = oracle.project(z - 2 / (plan.modulus * (t + plan.offset + 1)) * gradient)
         weight = t + plan.offset + 2
+        share = weight / (
+            state.weight + weight
+        )  # of a running mean, which stays in X where a sum would round out of it
         finite = jnp.all(jnp.isfinite(moved)) & jnp.all(jnp.isfinite(y))
         status = running(progress.steps + 1 >= plan.most, EXHAUSTED)
         return State(
@@ -142,18 +145,18 @@ class ConEx(Baseline):
             centre=centre,
             previous=z,
             linear=linear,
-            sum_x=state.sum_x + weight * moved,
-            sum_y=state.sum_y + weight * y,
+            mean_x=state.mean_x + share * (moved - state.mean_x),
+            mean_y=state.mean_y + share * (y - state.mean_y),
             weight=state.weight + weight,
         )
 
     def point(self, state):
         """The weighted average."""
-        return state.sum_x / state.weight
+        return state.mean_x
 
     def read(self, run, oracle, state, z, seen):
         """At the averaged y, with slacks where y says that a constraint is not active."""
-        z, seen, y, norm = complementary_reading(oracle, z, seen, state.sum_y / state.weight)
+        z, seen, y, norm = complementary_reading(oracle, z, seen, state.mean_y)
         last = 2 / float(state.weight) * float(state.progress.steps)
         return Reading(z, seen, y, norm, last, self.batch)
 
