@@ -1,8 +1,7 @@
 """Moves that every practical solver makes: a gradient step in a diagonal metric with a trust radius, and an escape.
 
-    x+ = P_X(x - min(1/L, R/|P_T(-g_x)|) g_x),  R = max(1, |x|/10);      s+ = max(0, s - g_s / (al scale^2))
+    x+ = P_X(x - min(1/L, R/|g_x|) g_x),  R = max(1, |x|/10);      s+ = max(0, s - g_s / (al scale^2))
 
-What pushes against the boundary of X moves nothing, and does not count in |P_T(-g_x)|; a step is no longer than R.
 The slack block of the Hessian is al times a diagonal, so slacks have their own, exact step; without it L >= al would make
 the steps in x far too short. The projection stays exact in this metric.
 """
@@ -29,8 +28,7 @@ def gradient_step(
     """One projected step; `trust` is the share of the natural radius that may be used."""
     (x, s), (gx, gs) = oracle.form.split(z), oracle.form.split(gradient)
     radius = trust * natural_radius(x)
-    slope = jnp.linalg.norm(oracle.form.split(oracle.project_tangent(z, -gradient))[0])
-    length = jnp.minimum(1 / smoothness, radius / jnp.maximum(slope, jnp.finfo(z.dtype).tiny))
+    length = jnp.minimum(1 / smoothness, radius / jnp.maximum(jnp.linalg.norm(gx), jnp.finfo(z.dtype).tiny))
     return oracle.project(oracle.form.join(x - length * gx, s - gs / slack_curvature(oracle)))
 
 
