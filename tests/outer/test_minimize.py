@@ -194,7 +194,7 @@ def stretched_row(w, r):
     return r["row"] * (w[0] - r["a"][0] - 1)
 
 
-@pytest.mark.parametrize(("seed", "share"), [(3, 0.7), (7, 0.4)])
+@pytest.mark.parametrize(("seed", "share"), [pytest.param(3, 0.7, marks=pytest.mark.slow), (7, 0.4)])
 def test_values_that_differ_by_rounding_do_not_stall_a_solve(seed, share):
     """Prices of 40 to 55 in float32: a rounding of the weights' sum moves L by 5e-6, more than a last step does.
 

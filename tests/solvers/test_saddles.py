@@ -16,7 +16,7 @@ SPHERES = ("saddles/sphere-dense", "saddles/sphere-axis")
 
 @pytest.mark.parametrize(
     ("name", "solver"),
-    [*product(FAST[:2], SOLVERS[:3]), (FAST[2], "spider"), (FAST[0], "newton-cg"), (FAST[0], "scr")],
+    [*product(FAST[:1], SOLVERS), (FAST[1], "spider"), (FAST[2], "spider")],
 )  # the rest is slow
 def test_every_solver_reaches_a_minimiser(check, name, solver):
     for seed in range(3):
