@@ -2,7 +2,7 @@
 
 The noise model is F = f + sigma xi'x, C = c + sigma (zeta + Z x), all standard Gaussian and drawn afresh; answers are judged on
 the problem without noise, exactly, on the critical cone where there are bounds. Every method has the same budget of evaluations
-per sample, and what was found with more does not count. Ours and the deterministic peers compute in float64. Deterministic
+per sample, and what was found with more does not count. All but the PyTorch peers compute in float64. Deterministic
 peers solve the average of N draws, each pass over it counting N, with N such that an entry of the averaged noise deviates by a
 two-hundredth of the tolerance, or a 300th of the budget. Runs are kept in results/noisy_cutest.jsonl: a second call goes on
 where the first was stopped.

@@ -36,8 +36,9 @@ def certify_from_samples(request: Request, as_sample: bool) -> Certificate:
     certificate, work = None, Tally()
     for look, size in enumerate(sizes):
         failure = (1 - request.confidence) / len(sizes)
-        batches = split(request.problem, size, request.seed, look, as_sample)
-        certificate = one_look(request, batches, failure, _decided(request, certificate))
+        decided = _decided(request, certificate)
+        batches = split(request.problem, size, request.seed, look, as_sample, choosing=decided is None)
+        certificate = one_look(request, batches, failure, decided)
         work += certificate.work
         tolerance = request.tolerance
         if tolerance is None or certificate.passes(tolerance) or certificate.refuses(tolerance):
@@ -47,7 +48,10 @@ def certify_from_samples(request: Request, as_sample: bool) -> Certificate:
 
 
 def _decided(request: Request, before: Certificate | None) -> dict[str, Measured] | None:
-    """The curvatures of an earlier look that stand: at multipliers and slacks that later looks have, too."""
+    """The curvatures of an earlier look that stand: at multipliers and slacks that later looks have, too.
+
+    Nothing is left to choose then, and no samples are drawn for it.
+    """
     if before is None or request.tolerance is None or not request.is_fixed:
         return None
     return before.curvatures if before.curvature.lower >= -request.tolerance.curvature else None
@@ -57,9 +61,10 @@ def one_look(
     request: Request, batches: Batches, failure: float, decided: dict[str, Measured] | None = None
 ) -> Certificate:
     """One certificate from one pair of batches, with new curvatures unless they are `decided`."""
-    chooser, judge = Judge(request.program, batches.first), Judge(request.program, batches.second)
+    judge = Judge(request.program, batches.second)
+    chooser = judge if decided else Judge(request.program, batches.first)
     point = judge.point(request.x)
-    chosen = point if request.is_fixed and decided else chooser.point(request.x)  # nothing is left to choose
+    chosen = point if decided else chooser.point(request.x)
     multipliers, slack = request.choose(chosen)
     # Slacks that were chosen rather than given may be any s >= 0: feasibility takes the best one, stationarity counts the
     # multiplier in full, as for s > 0, whatever the sign of c turns out to be.
@@ -88,7 +93,7 @@ def one_look(
         decided,
         Measured(point.objective, point.objective - noise, point.objective + noise, bound.how("objective")),
         request.confidence,
-        judge.tally + chooser.tally,
+        judge.tally if chooser is judge else judge.tally + chooser.tally,
         slack,
     )
 

@@ -23,19 +23,23 @@ SMALLEST_HALF = 8  # rows of a half below which a variance estimate means nothin
 
 @dataclass(frozen=True)
 class Batches:
-    """Rows of each source for A and B; `noisy` says which sources carry sampling error."""
+    """Rows of each source for A, if anything is to be chosen, and B; `noisy` says which sources carry sampling error."""
 
     first: tuple[HostRows | Sharded, ...]
     second: tuple[HostRows | Sharded, ...]
     noisy: tuple[bool, ...]
 
 
-def split(problem: Problem, samples: int, seed: int, look: int, as_sample: bool) -> Batches:
-    """Two independent batches of every source: `samples` draws each of a stream, halves of a sampled population."""
+def split(problem: Problem, samples: int, seed: int, look: int, as_sample: bool, choosing: bool = True) -> Batches:
+    """Two independent batches of every source: `samples` draws each of a stream, halves of a sampled population.
+
+    Without `choosing` the first one is left out of streams.
+    """
     first, second, noisy = [], [], []
     for k, source in enumerate(problem.sources):
         if isinstance(source, Sampler):
-            first.append(draw(source, samples, _key(seed, look, 2 * k)))
+            if choosing:
+                first.append(draw(source, samples, _key(seed, look, 2 * k)))
             second.append(draw(source, samples, _key(seed, look, 2 * k + 1)))
         elif as_sample:
             halves = _halves(source, np.random.default_rng([seed, k]))

@@ -74,8 +74,8 @@ def squared_deviations(of: Callable[[Any], tuple[jax.Array, ...]], rows: Any, si
         return (count + chunk, means, sums), None
 
     chunks = jax.tree.map(lambda leaf: leaf.reshape(SAMPLES // chunk, chunk, *leaf.shape[1:]), rows)
-    first, rest = (jax.tree.map(lambda leaf, part=part: leaf[part], chunks) for part in (0, slice(1, None)))
-    means, sums = some(first)
-    if chunk == SAMPLES:
-        return sums
-    return jax.lax.scan(merge, (jnp.asarray(chunk, sums[0].dtype), means, sums), rest)[0][2]
+    means, sums = some(jax.tree.map(lambda leaf: leaf[0], chunks))
+    rest = jax.tree.map(lambda leaf: leaf[1:], chunks)
+    return (
+        jax.lax.scan(merge, (jnp.asarray(chunk, sums[0].dtype), means, sums), rest)[0][2] if chunk < SAMPLES else sums
+    )
