@@ -26,6 +26,7 @@ LAYERS = [
     "errors",
     "options",
     "files",
+    "compiling",
     "sets",
     "problem",
     "oracle",

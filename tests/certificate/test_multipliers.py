@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from mescal.certificate.multipliers import best_multipliers, choose_slack, stationarity_of
+from mescal.certificate.multipliers import best_multipliers, stationarity_of
+from mescal.certificate.slacks import choose_slack
 from mescal.errors import InputError
 
 

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..compiling import compiled
 from ..curvature.lanczos import empty, lanczos_step
 from ..oracle import Lagrangian, Work
 from ..oracle.draw import draw_rows
@@ -53,7 +54,7 @@ class Bounds(eqx.Module):
         return self if before is None else jax.tree.map(lambda a, b: jnp.maximum(a, FORGET * b), self, before)
 
 
-@jax.jit
+@partial(compiled, static_argnums=())
 def look_around(oracle: Lagrangian, z: jax.Array, key: jax.Array) -> tuple[Bounds, Work]:
     """Bounds around z."""
     form, program = oracle.form, oracle.form.program

@@ -16,13 +16,14 @@ What errors of H, of the Jacobian and of the gradient do to curvatures is in `in
 """
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.special
 
+from ..compiling import compiled
 from ..oracle.batch import masked
 from ..problem import Program, Rows, Sharded
 from .evaluate import Judge
@@ -139,7 +140,7 @@ def _moment_sums(source: int, full: bool):
 def _gram(source: int):
     """Gram matrix of centred gradients of a few rows: the nonzero eigenvalues of their covariance."""
 
-    @jax.jit
+    @partial(compiled, static_argnums=())
     def run(rows: Rows, program: Program, x: jax.Array, weight: jax.Array) -> jax.Array:
         g = _each_row(source, rows, program, x, weight)[2]
         centred = g - _row_weights(rows, x.dtype)[:, None] * jnp.mean(g, 0)
@@ -186,7 +187,7 @@ def hessian_spread(judge: Judge, noisy: tuple[bool, ...], x: np.ndarray, weight:
 
 @cache
 def _power(source: int):
-    @jax.jit
+    @partial(compiled, static_argnums=())
     def run(rows: Rows, program: Program, x: jax.Array, weight: jax.Array, start: jax.Array) -> jax.Array:
         def products(vectors):
             """H_i times its own vector, for every row."""

@@ -4,13 +4,14 @@ Every source contributes the mean over its rows; rows are streamed, so the data 
 takes part through rows drawn from it beforehand (see `confidence`).
 """
 
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..compiling import compiled
 from ..oracle.batch import masked
 from ..oracle.linear_forms import hessian_sum
 from ..oracle.work import Tally
@@ -110,7 +111,7 @@ def _without_rounding(jacobian: np.ndarray) -> np.ndarray:
     return np.where((lengths > CANCELLED * lengths.max(initial=1.0))[:, None], jacobian, 0.0)
 
 
-@jax.jit
+@partial(compiled, static_argnums=())
 def _deterministic(program: Program, x: jax.Array) -> tuple[jax.Array, ...]:
     (f, c), pull = jax.vjp(program.deterministic, x)
     gradient = pull((jnp.ones_like(f), jnp.zeros_like(c)))[0]
@@ -118,7 +119,7 @@ def _deterministic(program: Program, x: jax.Array) -> tuple[jax.Array, ...]:
     return f, c, gradient, jacobian.reshape(c.size, x.size)
 
 
-@jax.jit
+@partial(compiled, static_argnums=())
 def _deterministic_product(program: Program, x: jax.Array, weight: jax.Array, v: jax.Array) -> jax.Array:
     def gradient(y):
         (f, _), pull = jax.vjp(program.deterministic, y)

@@ -6,17 +6,18 @@ from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
 
+from ..compiling import compiled
 from ..errors import InputError, InputTypeError
 from ..problem import Parameters, Problem, Program
 from ..sets import ConvexSet
 from ..sets.points import rounding
 from .evaluate import Point
-from .multipliers import best_multipliers, choose_slack
+from .multipliers import best_multipliers
 from .second_order import CONES, Situation
+from .slacks import choose_slack
 from .tolerance import Tolerance, as_tolerance
 
 NEAR = 1e-6  # points within this times max(1, |x|) of X are projected onto it before they are measured
@@ -104,7 +105,7 @@ class Request:
         return (self.tolerance or DEFAULT_TOLERANCE).curvature / 8
 
 
-@eqx.filter_jit
+@compiled
 def _tangent(domain: ConvexSet, parameters: Parameters, near: Any, v: Any) -> jax.Array:
     return parameters.flatten(domain.project_tangent(near, parameters.arrays(v))).astype(v.dtype)
 

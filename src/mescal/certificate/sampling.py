@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..compiling import compiled
 from ..errors import InputError
 from ..problem import Finite, OnDisk, Population, Problem, Rows, Sampler, Sharded
 from .stream import BLOCK_ROWS, HostRows
@@ -65,7 +66,7 @@ def draw(sampler: Sampler, samples: int, key: jax.Array) -> Population:
     return population
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+@partial(compiled, static_argnums=(0, 1))
 def _draw_block(sampler_draw: Callable, count: int, key: jax.Array, start: Any) -> Any:
     keys = jax.vmap(lambda i: jax.random.fold_in(key, i))(start + jnp.arange(count, dtype=jnp.uint32))
     return jax.vmap(sampler_draw)(keys)

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..compiling import compiled
 from ..oracle.access import on_each_device
 from ..oracle.batch import sum_over_rows
 from ..problem import Rows, Sharded, ShardedRows
@@ -65,7 +66,7 @@ def stream(body: Callable, population: HostRows | Sharded, *arguments: Any, chun
     return total
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+@partial(compiled, static_argnums=(0, 1))
 def _everywhere(body: Callable, chunk: int, data: ShardedRows, *arguments: Any) -> Any:
     """Every device over its own rows, then one sum over the devices."""
 
@@ -80,8 +81,8 @@ def _everywhere(body: Callable, chunk: int, data: ShardedRows, *arguments: Any) 
     return on_each_device(local, data, *arguments)
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _block(body: Callable, chunk: int, rows: Rows, skip: jax.Array, *arguments: Any) -> Any:
+@partial(compiled, static_argnums=(0, 1))
+def _block(body: Callable, chunk: int, rows: Rows, skip: jax.Array | int, *arguments: Any) -> Any:
     size = jax.tree.leaves(rows)[0].shape[0]
     positions = jnp.arange(size)
 

@@ -16,9 +16,9 @@ hold in expectation (`theory.boosting`).
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import equinox as eqx
 import numpy as np
 
+from ..compiling import compiled
 from ..errors import InputError
 from ..oracle import Lagrangian
 from ..oracle.host import fold_in
@@ -156,6 +156,6 @@ def make_promise(run: "Run") -> Promise | None:
     )
 
 
-@eqx.filter_jit
+@compiled
 def _value(oracle: Lagrangian, z):
     return oracle.exact_value(z)

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
 
+from ..compiling import compiled
 from ..errors import InputError
 from ..problem import Problem, Program
 from ..sets import ConvexSet
@@ -40,6 +40,6 @@ def checked_start(problem: Problem, program: Program, vector: np.ndarray) -> np.
     return np.concatenate([np.ravel(np.asarray(leaf)) for leaf in jax.tree.leaves(projected)])
 
 
-@eqx.filter_jit
+@compiled
 def _placed(domain: ConvexSet, x: Any) -> tuple[jax.Array, Any]:
     return domain.contains(x), domain.project(x)

@@ -6,10 +6,10 @@ compiled program. A chunk is the unit of progress, budgets and interruption.
 
 from typing import Any, Protocol
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from ..compiling import compiled
 from ..oracle import Lagrangian
 from .base import RUNNING
 
@@ -26,13 +26,13 @@ class Driven(Protocol):
         ...
 
 
-@eqx.filter_jit
+@compiled
 def begin(solver: Driven, oracle: Lagrangian, z: jax.Array, plan: Any, memory: Any, key: jax.Array) -> Any:
     """The state at the start of an inner solve."""
     return solver.init(oracle, z, plan, memory, key)
 
 
-@eqx.filter_jit
+@compiled
 def advance(solver: Driven, oracle: Lagrangian, state: Any, plan: Any, chunk: jax.Array) -> Any:
     """The state after at most `chunk` more calls of `step`."""
 

@@ -15,6 +15,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from ..compiling import compiled
 from ..curvature import Lanczos, Search
 from ..errors import InputError
 from ..oracle import Lagrangian, Work
@@ -90,7 +91,7 @@ class Seen(eqx.Module):
     regularity: jax.Array
 
 
-@eqx.filter_jit
+@compiled
 def measure(oracle: Lagrangian, start: jax.Array, z: jax.Array, key: jax.Array, n: jax.Array) -> tuple[Seen, Work]:
     """L, f, c and stationarity at z: exact on finite populations, from n fresh thetas (the dual sample S^d) on streams.
 

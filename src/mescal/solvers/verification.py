@@ -10,6 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from ..compiling import compiled
 from ..curvature import Search
 from ..oracle import Lagrangian, Tally
 from ..theory.boosting import Boost
@@ -52,7 +53,7 @@ def verify(
     return Verdict(norm <= boost.accept and not found, norm, found, work.tally())
 
 
-@eqx.filter_jit
+@compiled
 def _look(search: Search, oracle: Lagrangian, z: jax.Array, checks: Checks, key: jax.Array) -> Any:
     key_gradient, key_search = jax.random.split(key)
     gradient, spent = reset_gradient(oracle, z, key_gradient, checks.batch, checks.exact)

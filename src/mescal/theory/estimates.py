@@ -22,6 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..compiling import compiled
 from ..errors import InputError
 from ..oracle import Tally
 from ..oracle.draw import draw_rows
@@ -176,12 +177,12 @@ def _around(form: EqualityForm, z: jax.Array, key: jax.Array, reach: float, poin
     return jnp.concatenate([z[None], jax.vmap(form.project)(z + lengths * directions)])
 
 
-@partial(jax.jit, static_argnums=4)
+@partial(compiled, static_argnums=4)
 def _means(form: EqualityForm, data: Any, z: jax.Array, key: jax.Array, samples: int) -> jax.Array:
     return jnp.mean(form.evaluate(z, draw_rows(form.program, data, key, 0, samples), samples)[1], axis=0)
 
 
-@partial(jax.jit, static_argnums=4)
+@partial(compiled, static_argnums=4)
 def _look(form: EqualityForm, data: Any, points: jax.Array, key: jax.Array, samples: int) -> Sizes:
     """All sizes at all points, on the same samples."""
     rows = draw_rows(form.program, data, key, 0, samples)

@@ -1,9 +1,12 @@
 """What a few samples say about a subproblem before it is solved: sizes of gradients, the constraint, and the noise."""
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from ..compiling import compiled
 from ..oracle import Lagrangian, Work
 from ..oracle.draw import draw_rows
 from ..oracle.noise import Noise, noise
@@ -28,7 +31,7 @@ class Survey(eqx.Module):
     work: Work
 
 
-@jax.jit
+@partial(compiled, static_argnums=())
 def survey(oracle: Lagrangian, z: jax.Array, key: jax.Array) -> Survey:
     """Look at the subproblem at z. Norms are of the part in the parameters, slacks left out."""
     form, program = oracle.form, oracle.form.program
