@@ -26,6 +26,7 @@ from .problem import (
     Sampler as Sampler,
     on_disk as on_disk,
     shard as shard,
+    stream as stream,
     subsample as subsample,
 )
 from .version import __version__ as __version__

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 
 F = TypeVar("F", bound=Callable)
 
@@ -20,13 +21,17 @@ OPTION = "xla_cpu_use_fusion_emitters"
 
 
 def compiled(function: F, static_argnums: int | tuple[int, ...] | None = None) -> F:
-    """`eqx.filter_jit`, or `jax.jit` if there are `static_argnums`, of a function that no compiled one calls."""
+    """`eqx.filter_jit`, or `jax.jit` where there are `static_argnums`.
+
+    JAX takes options of the outermost jit alone: a call that is being traced has none.
+    """
     jit: Any = eqx.filter_jit if static_argnums is None else partial(jax.jit, static_argnums=static_argnums)
     as_it_comes, without_emitters = jit(function), jit(function, compiler_options={OPTION: False})
 
     @wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
-        chosen = without_emitters if leaves_emitters_out(OPTION) else as_it_comes
+        traced = any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((arguments, named)))
+        chosen = as_it_comes if traced or not leaves_emitters_out(OPTION) else without_emitters
         return chosen(*arguments, **named)
 
     return call  # pyright: ignore[reportReturnType]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..problem import Problem, Sampler
+from ..problem import Problem
 from .assemble import assemble
 from .certificate import Certificate, Measured
 from .evaluate import Judge
@@ -56,7 +56,7 @@ def certify(
     """
     started = time.perf_counter()
     request = check_request(problem, x, multipliers, slack, tol, cone, penalty, confidence, seed, samples, bounds)
-    streams = any(isinstance(source, Sampler) for source in problem.sources)
+    streams = any(source.size is None for source in problem.sources)
     if streams or as_sample:
         certificate = certify_from_samples(request, as_sample)
     else:

@@ -12,7 +12,6 @@ import numpy as np
 import scipy.special
 
 from ..oracle.work import Tally
-from ..problem import Sampler
 from . import confidence
 from .assemble import assemble
 from .certificate import Certificate, Measured
@@ -31,7 +30,7 @@ NORM_STEPS = 15  # of the power iteration that bounds the norm of a Hessian that
 
 def certify_from_samples(request: Request, as_sample: bool) -> Certificate:
     """A certificate with confidence bounds."""
-    streams = any(isinstance(source, Sampler) for source in request.problem.sources)
+    streams = any(source.size is None for source in request.problem.sources)
     sizes = (request.samples,) if request.samples else LOOKS if request.tolerance and streams else LOOKS[1:2]
     certificate, work = None, Tally()
     for look, size in enumerate(sizes):

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..compiling import compiled
 from ..errors import InputError
-from ..problem import Finite, OnDisk, Population, Problem, Rows, Sampler, Sharded
+from ..problem import Finite, OnDisk, Population, Problem, Rows, RowStream, Sampler, Sharded
 from .stream import BLOCK_ROWS, HostRows
 
 SMALLEST_HALF = 8  # rows of a half below which a variance estimate means nothing
@@ -38,7 +38,7 @@ def split(problem: Problem, samples: int, seed: int, look: int, as_sample: bool,
     """
     first, second, noisy = [], [], []
     for k, source in enumerate(problem.sources):
-        if isinstance(source, Sampler):
+        if isinstance(source, (Sampler, RowStream)):
             if choosing:
                 first.append(draw(source, samples, _key(seed, look, 2 * k)))
             second.append(draw(source, samples, _key(seed, look, 2 * k + 1)))
@@ -49,15 +49,17 @@ def split(problem: Problem, samples: int, seed: int, look: int, as_sample: bool,
         else:
             first.append(source)
             second.append(source)
-        noisy.append(isinstance(source, Sampler) or as_sample)
+        noisy.append(source.size is None or as_sample)
     return Batches(tuple(first), tuple(second), tuple(noisy))
 
 
-def draw(sampler: Sampler, samples: int, key: jax.Array) -> Population:
-    """That many draws of a stream, as a population in float64."""
+def draw(stream: Sampler | RowStream, samples: int, key: jax.Array) -> Population:
+    """That many draws of a stream, as a population; in float64 unless they are rows."""
+    if isinstance(stream, RowStream):
+        return stream.drawn(samples, np.random.default_rng(np.asarray(jax.random.key_data(key))))
     with jax.enable_x64(True):
         blocks = [
-            jax.tree.map(np.asarray, _draw_block(sampler.draw, min(BLOCK_ROWS, samples), key, start))
+            jax.tree.map(np.asarray, _draw_block(stream.draw, min(BLOCK_ROWS, samples), key, start))
             for start in range(0, samples, BLOCK_ROWS)
         ]
     rows = jax.tree.map(lambda *leaves: np.concatenate(leaves)[:samples], *blocks)

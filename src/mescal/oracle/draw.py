@@ -36,9 +36,9 @@ def _draw_source(program: Program, data: tuple[Data | None, ...], key: jax.Array
     if source.draw is not None:
         return Rows(jax.vmap(source.draw)(keys))
     rows = data[k]
-    assert rows is not None and source.size is not None
+    assert rows is not None and source.rows is not None
     # without the barrier XLA fuses the generator into the gather and draws every index once per column
-    indices = jax.lax.optimization_barrier(row_indices(jax.random.key_data(keys), source.size))
+    indices = jax.lax.optimization_barrier(row_indices(jax.random.key_data(keys), source.rows))
     return take_rows(rows, indices)
 
 

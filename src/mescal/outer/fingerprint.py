@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from ..errors import InputError
-from ..problem import OnDisk, Population, Sampler, Sharded, Source
+from ..problem import OnDisk, Population, RowStream, Sampler, Sharded, Source
 
 if TYPE_CHECKING:
     from .run import Run
@@ -30,7 +30,7 @@ def fingerprint(run: "Run") -> dict[str, Any]:
             for name, kind, shape in zip(layout.names, layout.kinds, layout.shapes, strict=True)
         ],
         "populations": [source.size for source in run.program.sources],
-        "data": ["stream" if isinstance(source, Sampler) else _digest(source) for source in run.problem.sources],
+        "data": [_digest(source) for source in run.problem.sources],
         "solver": describe(run.asked),
         "functions": [float(value) for value in run.probe],
     }
@@ -85,6 +85,10 @@ def _bounds(domain: Any) -> str:
 
 def _digest(source: Source) -> str:
     """A checksum of rows spread over the arrays; those that other processes hold are left to the other tests."""
+    if isinstance(source, Sampler):
+        return "stream"
+    if isinstance(source, RowStream):
+        return _digest(source.population)
     digest = hashlib.sha256()
     if isinstance(source, Sharded) and not all(leaf.is_fully_addressable for leaf in jax.tree.leaves(source.arrays)):
         return digest.hexdigest()

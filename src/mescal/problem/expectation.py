@@ -120,8 +120,8 @@ def E(fn: Callable, over: Any = None, weights: Any = None) -> Expectation:
 
     - `fn`: a function of the parameters and ONE sample; a scalar for objectives, scalar or array for constraints.
     - `over`: a pytree of arrays with one leading axis (a finite population), `shard(arrays, mesh)` for one over many
-      devices, `on_disk(paths)` for one larger than memory, or a `Sampler`. Without it the term is deterministic, `fn(x)`:
-      no samples, no noise.
+      devices, `on_disk(paths)` for one larger than memory, `stream(rows)` for draws of rows, or a `Sampler`.
+      Without it the term is deterministic, `fn(x)`: no samples, no noise.
     - `weights`: one weight per row of a population; default: all rows count alike.
 
     **Returns:** an `Expectation`: supports `+`, `-`, scalar `*` and `/`, and `<=`, `>=`, `==`.

@@ -1,25 +1,28 @@
-"""What `E(..., over=...)` was given: arrays, rows over many devices, rows on disk, or a stream."""
+"""What `E(..., over=...)` was given: arrays, rows over many devices, rows on disk, or a stream of rows or of other samples."""
 
 from typing import Any
 
 from ..errors import InputError, InputTypeError
 from .checks import describe
+from .row_stream import Finite, RowStream
 from .sharding import Sharded
 from .source import Population, Sampler
 from .stored import OnDisk
 
-Finite = Population | Sharded | OnDisk
-Source = Finite | Sampler
+Source = Finite | RowStream | Sampler
 
 
 def as_source(over: Any, weights: Any = None) -> Source:
     """The source that `E(..., over=...)` was given."""
-    if isinstance(over, Sampler):
+    if isinstance(over, (Sampler, RowStream)):
         if weights is not None:
+            rows = isinstance(over, RowStream)
             raise InputError(
-                "weights were given together with a Sampler",
+                "weights were given together with a stream" if rows else "weights were given together with a Sampler",
                 "weights only for a finite population",
-                "multiply inside the function, or draw from the weighted distribution",
+                "give them to the stream: mescal.stream(rows, weights)"
+                if rows
+                else "multiply inside the function, or draw from the weighted distribution",
             )
         return over
     if isinstance(over, (Sharded, OnDisk)):
@@ -33,6 +36,34 @@ def as_source(over: Any, weights: Any = None) -> Source:
     return Population(over, weights)
 
 
+def stream(rows: Any, weights: Any = None) -> RowStream:
+    """Rows as a stream, for `E(fn, over=mescal.stream(rows))`: no pass over all of them is made.
+
+    ```python
+    rows = mescal.stream(mescal.on_disk("rows/"))
+    problem = mescal.Problem(E(loss, over=rows), {"rate": E(rate, over=rows) <= 0.1})
+    ```
+
+    The expectation is still the mean over the rows. What it costs depends on the noise and on the tolerance, not on the
+    number of rows, and the certificate holds with a confidence instead of exactly: for many rows and a loose tolerance.
+
+    **Arguments:**
+
+    - `rows`: a pytree of arrays with one leading axis, or `on_disk(paths)`.
+    - `weights`: one weight per row; default: all rows count alike.
+
+    **Returns:** a stream. Two expectations over streams of the same rows see the same draws.
+    """
+    source = as_source(rows, weights)
+    if not isinstance(source, (Population, OnDisk)):
+        raise InputError(
+            f"stream got {describe(rows)}",
+            "rows in memory or on disk",
+            "give a Sampler, or rows over many devices, to over= as they are",
+        )
+    return RowStream(source)
+
+
 def refuse_mixtures(sources: tuple[Source, ...]):
     """Raise where the populations of one problem cannot be part of one compiled program."""
     placements = {source.placement.mesh for source in sources if isinstance(source, Sharded)}
@@ -42,9 +73,13 @@ def refuse_mixtures(sources: tuple[Source, ...]):
             "one mesh for all sharded populations of a problem",
             "make one mesh and pass it to every mescal.shard",
         )
-    if placements and any(isinstance(source, OnDisk) for source in sources):
+    if placements and any(_is_on_disk(source) for source in sources):
         raise InputError(
             "a sharded population and one on disk in one problem",
             "rows on disk only where everything runs on one device",
             "shard both (each process reads its part), or keep both on disk",
         )
+
+
+def _is_on_disk(source: Source) -> bool:
+    return isinstance(source.population if isinstance(source, RowStream) else source, OnDisk)

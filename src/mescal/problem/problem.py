@@ -3,7 +3,7 @@
 Checks its data when built and its functions on one sample when parameters are first given.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -19,6 +19,7 @@ from .layout import Layout
 from .over import Source, refuse_mixtures
 from .parameters import Parameters, flatten_parameters
 from .program import OBJECTIVE, BoundSource, BoundTerm, Program, Rows, constants
+from .row_stream import RowStream
 from .sharding import ShardedRows
 from .source import Sampler
 from .stored import StoredRows
@@ -66,8 +67,22 @@ class Problem:
             self._programs[spec] = program
         return self._programs[spec], vector
 
+    def with_sources(self, change: Callable[[Source], Source]) -> "Problem":
+        """The same functions over other sources: `change` is called once for each of these."""
+        changed = {source.key: change(source) for source in self.sources}
+
+        def of(expectation: Expectation) -> Expectation:
+            terms = (
+                Term(t.coefficient, t.fn, None if t.source is None else changed[t.source.key])
+                for t in expectation.terms
+            )
+            return Expectation(tuple(terms), expectation.constant)
+
+        constraints = {name: Constraint(of(c.body), c.kind) for name, c in self.constraints.items()}
+        return Problem(of(self.objective), constraints, self.domain)
+
     def device_data(self, dtype: Any) -> tuple[Rows | ShardedRows | StoredRows | None, ...]:
-        """The populations as compiled programs see them, floating columns in `dtype`; None for streams. Once per type."""
+        """The populations as compiled programs see them, floating columns in `dtype`; None for samplers. Once per type."""
         name = str(np.dtype(dtype))
         if name not in self._data:
             self._data[name] = tuple(source.placed(dtype) for source in self.sources)
@@ -98,9 +113,7 @@ class Problem:
             objective_constant=np.asarray(self.objective.constant, np.float64),
             constraint_constant=constants([(b.constant, s) for b, s in zip(bodies, shapes[1:], strict=True)]),
             terms=terms,
-            sources=tuple(
-                BoundSource(s.size, s.weighted, s.draw if isinstance(s, Sampler) else None) for s in self.sources
-            ),
+            sources=tuple(_bound(source) for source in self.sources),
             parameters=spec,
             layout=layout,
         )
@@ -119,6 +132,13 @@ class Problem:
         lines = [f"minimise {self.objective}"]
         lines += [f"  {name}: {c}" for name, c in self.constraints.items()]
         return "\n".join([*lines, f"  x in {self.domain}"])
+
+
+def _bound(source: Source) -> BoundSource:
+    if isinstance(source, Sampler):
+        return BoundSource(None, None, False, source.draw)
+    rows = source.population.size if isinstance(source, RowStream) else source.size
+    return BoundSource(source.size, rows, source.weighted, None)
 
 
 def _check_objective(objective: Any) -> Expectation:

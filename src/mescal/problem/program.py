@@ -30,9 +30,13 @@ class BoundTerm(NamedTuple):
 
 
 class BoundSource(NamedTuple):
-    """What a compiled program must know of a source: rows and weights, or the function that draws."""
+    """What a compiled program must know of a source: rows and weights, or the function that draws.
+
+    `size` is None for streams; `rows` are those that can be drawn from, of a stream of rows too.
+    """
 
     size: int | None
+    rows: int | None
     weighted: bool
     draw: Callable | None
 

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, InputTypeError
-from .constraint import Constraint
-from .expectation import Expectation, Term
 from .over import Source
 from .problem import Problem
+from .row_stream import RowStream
 from .sharding import Sharded
 from .source import Population, Sampler
 
@@ -38,20 +37,11 @@ def subsample(problem: Problem, rows: int, seed: int = 0) -> Problem:
     if isinstance(rows, bool) or not isinstance(rows, (int, np.integer)) or rows < 1:
         raise InputError(f"rows={rows!r}", "an integer of at least 1", "8192 rows are looked at whole by solver='auto'")
     rng = np.random.default_rng(seed)
-    drawn = {source.key: _drawn(source, int(rows), rng) for source in problem.sources}
-
-    def of(expectation: Expectation) -> Expectation:
-        terms = (
-            Term(t.coefficient, t.fn, None if t.source is None else drawn[t.source.key]) for t in expectation.terms
-        )
-        return Expectation(tuple(terms), expectation.constant)
-
-    constraints = {name: Constraint(of(c.body), c.kind) for name, c in problem.constraints.items()}
-    return Problem(of(problem.objective), constraints, problem.domain)
+    return problem.with_sources(lambda source: _drawn(source, int(rows), rng))
 
 
 def _drawn(source: Source, rows: int, rng: np.random.Generator) -> Any:
-    if isinstance(source, Sampler) or source.size <= rows:
+    if isinstance(source, (Sampler, RowStream)) or source.size <= rows:
         return source
     if isinstance(source, Sharded):
         raise InputError(

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..problem import Problem, Rows, Sampler, Source
+from ..problem import Problem, Rows, RowStream, Sampler, Source
 
 ROWS = 32  # samples of each source on which functions are checked
 STEPS = 2.0 ** -np.arange(2, 12)  # step lengths relative to max(1, |x|): far from rounding in float64 for both slopes
@@ -90,6 +90,8 @@ def _some_rows(source: Source, rng: np.random.Generator) -> Rows:
     if isinstance(source, Sampler):
         keys = jax.random.split(jax.random.key(int(rng.integers(2**31)), impl="threefry2x32"), ROWS)
         return Rows(jax.vmap(source.draw)(keys))
+    if isinstance(source, RowStream):
+        source = source.population
     chosen = np.sort(rng.choice(source.size, min(ROWS, source.size), replace=False))
 
     def take(part):

@@ -1,0 +1,135 @@
+"""Rows as a stream: the draws are those of the population, the expectation is its mean, and nobody makes a pass."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import mescal
+from mescal import E
+from mescal.certificate.sampling import draw
+from mescal.errors import InputError
+
+ROWS = 3_000_000  # more than what the tolerance below takes, by far
+SURE = 1 - 1e-6  # of intervals that a test looks at: false failures, 1 in 10^6
+
+
+def loss(x, row):
+    return jnp.sum((x - row) ** 2) / 2
+
+
+def gap(x, row):
+    return x[0] + x[1] * row[0] - 0.5
+
+
+def problem_over(rows):
+    return mescal.Problem(E(loss, over=rows), {"gap": E(gap, over=rows) == 0})
+
+
+@pytest.fixture(scope="module")
+def rows() -> np.ndarray:
+    return np.random.default_rng(3).normal(1.0, 0.3, size=(5000, 2)).astype(np.float32)
+
+
+def test_estimates_are_those_of_the_population_bit_for_bit(rows, make_lagrangian, key):
+    x = np.array([0.3, 0.7], np.float32)
+    whole, streamed = (make_lagrangian(problem_over(over), x, [0.5], 2.0) for over in (rows, mescal.stream(rows)))
+    assert whole.population == 5000 and streamed.population is None
+    (first, spent), (second, also) = (oracle.estimate(jnp.asarray(x), key, 300) for oracle in (whole, streamed))
+    for a, b in zip(jax.tree.leaves((first, spent)), jax.tree.leaves((second, also)), strict=True):
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def test_the_work_is_less_than_one_pass_and_the_certificate_is_true():
+    many = np.random.default_rng(5).normal(1.0, 0.3, size=(ROWS, 2)).astype(np.float32)
+    problem, whole = problem_over(mescal.stream(many)), problem_over(many)
+    result = mescal.minimize(problem, np.zeros(2, np.float32), tol=0.02, confidence=SURE)
+    assert result.converged
+    work = result.work
+    assert work.solver.total + work.judge.total + work.searches.total < ROWS
+    exact = mescal.certify(whole, result.x, result.multipliers, tol=0.02)
+    assert exact.passes(0.02)
+    for name in ("stationarity", "feasibility", "curvature", "objective"):
+        bounds = getattr(result.certificate, name)
+        assert bounds.lower <= getattr(exact, name).value <= bounds.upper, name
+
+
+def test_rows_on_disk_are_drawn_alike(rows, tmp_path, make_lagrangian, key):
+    np.save(tmp_path / "rows.npy", rows)
+    x = np.array([0.3, 0.7], np.float32)
+    sources = [mescal.stream(over) for over in (rows, mescal.on_disk(tmp_path / "rows.npy"))]
+    estimates = [
+        make_lagrangian(problem_over(source), x, [0.5], 2.0).estimate(jnp.asarray(x), key, 300)[0] for source in sources
+    ]
+    for a, b in zip(*map(jax.tree.leaves, estimates), strict=True):
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+    judged = [draw(source, 100, jax.random.key(1, impl="threefry2x32")).arrays for source in sources]
+    np.testing.assert_array_equal(judged[0], judged[1])
+
+
+def test_weights_are_probabilities_of_the_judges_draws():
+    values = np.arange(4, dtype=np.float32)
+    stream = mescal.stream(values, weights=[1, 0, 3, 4])
+    drawn = draw(stream, 80_000, jax.random.key(0, impl="threefry2x32"))
+    assert drawn.weights is None
+    counts = np.bincount(np.asarray(drawn.arrays).astype(int), minlength=4)
+    assert counts[1] == 0
+    # A chi-square test of the three others, false failures: 1 in 10^6.
+    assert stats.chisquare(counts[[0, 2, 3]], [10_000, 30_000, 40_000]).pvalue > 1e-6
+
+
+def test_weights_count_in_the_certificate(rows):
+    weights = np.random.default_rng(1).uniform(0, 5, size=len(rows))
+    whole = mescal.Problem(E(loss, over=rows, weights=weights))
+    streamed = mescal.Problem(E(loss, over=mescal.stream(rows, weights)))
+    x = np.average(rows, axis=0, weights=weights).astype(np.float32) + 0.1
+    exact = mescal.certify(whole, x)
+    sampled = mescal.certify(streamed, x, confidence=SURE, samples=40_000)
+    for name in ("stationarity", "objective"):
+        bounds = getattr(sampled, name)
+        assert bounds.lower <= getattr(exact, name).value <= bounds.upper, name
+        assert bounds.upper - bounds.lower < 0.05
+
+
+def test_streams_of_the_same_rows_are_one_source(rows):
+    one = mescal.Problem(E(loss, over=mescal.stream(rows)), {"gap": E(gap, over=mescal.stream(rows)) == 0})
+    two = mescal.Problem(E(loss, over=mescal.stream(rows)), {"gap": E(gap, over=rows) == 0})
+    assert len(one.sources) == 1 and len(two.sources) == 2
+    assert "stream of Population(5000 rows)" in repr(one.sources[0])
+
+
+def test_other_rows_do_not_carry_a_run_on(rows, tmp_path):
+    start = np.zeros(2, np.float32)
+    mescal.minimize(
+        problem_over(mescal.stream(rows)), start, tol=0.05, max_outer=1, checkpoint=tmp_path, solver="newton-cg"
+    )
+    with pytest.raises(InputError, match="other rows"):
+        mescal.resume(tmp_path, problem_over(mescal.stream(rows + 1)))
+
+
+def test_the_taylor_checks_take_streams_of_rows(rows):
+    mescal.testing.check_derivatives(problem_over(mescal.stream(rows)), np.ones(2))
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda rows: mescal.stream(mescal.Sampler(lambda key: jax.random.normal(key, (2,)))), "stream got"),
+        (lambda rows: mescal.stream(mescal.stream(rows)), "stream got"),
+        (
+            lambda rows: E(loss, over=mescal.stream(rows), weights=np.ones(len(rows))),
+            "mescal.stream\\(rows, weights\\)",
+        ),
+        (lambda rows: mescal.stream(rows, weights=[1.0]), "one weight per row"),
+        (lambda rows: mescal.stream(mescal.shard(rows, jax.make_mesh((1,), ("rows",)))), "stream got"),
+    ],
+)
+def test_what_is_refused(make, says, rows):
+    with pytest.raises(InputError, match=says):
+        make(rows)
+
+
+def test_rows_that_are_not_finite_are_refused_when_the_problem_is_built():
+    with pytest.raises(InputError, match=r"not finite|NaN"):
+        problem_over(mescal.stream(np.array([[1.0, np.nan]])))
