@@ -15,7 +15,7 @@ from .._measure import clock, patched
 from .task import Answer, Kind, Task
 
 WARM = 0.05  # seconds of compiling below which a run counts as compiled before
-LONG = 5.0  # seconds, compiling apart, from which a run is not repeated for its time: its own clock is good enough
+LONG = 20.0  # seconds, compiling apart, from which a run is not repeated for its time: its own clock is good enough
 
 
 @contextmanager
