@@ -71,6 +71,7 @@ def run(quick: bool) -> Report:
             if certified:
                 costs.setdefault((tol, method.name), []).append((rows, answer.work, answer.seconds))
     for tol, method in methods:
+        exponents = {"work": math.inf}
         if len(found := costs.get((tol, method.name), [])) == len(sizes):
             (n0, work0, seconds0), (n1, work1, seconds1) = found[0], found[-1]
             span = math.log(n1 / n0)
@@ -80,8 +81,8 @@ def run(quick: bool) -> Report:
                 f"{method.name} at {tol:g}: from {n0:,} to {n1:,} rows, work x {work1 / work0:.3g}, "
                 f"seconds x {seconds1 / seconds0:.3g}."
             )
-            if method is stream:
-                report.hold(f"{STREAM} at {tol:g}: p in work ~ N^p", exponents["work"], 0.1)
+        if method is stream:
+            report.hold(f"{STREAM} at {tol:g}: p in work ~ N^p", exponents["work"], 0.1)
     return report
 
 

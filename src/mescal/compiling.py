@@ -26,12 +26,12 @@ def compiled(function: F, static_argnums: int | tuple[int, ...] | None = None) -
     JAX takes options of the outermost jit alone: a call that is being traced has none.
     """
     jit: Any = eqx.filter_jit if static_argnums is None else partial(jax.jit, static_argnums=static_argnums)
-    as_it_comes, without_emitters = jit(function), jit(function, compiler_options={OPTION: False})
+    plain, without_emitters = jit(function), jit(function, compiler_options={OPTION: False})
 
     @wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
         traced = any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((arguments, named)))
-        chosen = as_it_comes if traced or not leaves_emitters_out(OPTION) else without_emitters
+        chosen = plain if traced or not leaves_emitters_out(OPTION) else without_emitters
         return chosen(*arguments, **named)
 
     return call  # pyright: ignore[reportReturnType]

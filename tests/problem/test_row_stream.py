@@ -8,7 +8,7 @@ from scipy import stats
 
 import mescal
 from mescal import E
-from mescal.certificate.sampling import draw
+from mescal.certificate.sampling import Selected, draw
 from mescal.errors import InputError
 
 ROWS = 3_000_000  # more than what the tolerance below takes, by far
@@ -64,32 +64,37 @@ def test_rows_on_disk_are_drawn_alike(rows, tmp_path, make_lagrangian, key):
     ]
     for a, b in zip(*map(jax.tree.leaves, estimates), strict=True):
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
-    judged = [draw(source, 100, jax.random.key(1, impl="threefry2x32")).arrays for source in sources]
+    judged = [draw(source, 100, jax.random.key(1, impl="threefry2x32")).block(0, 100).samples for source in sources]
     np.testing.assert_array_equal(judged[0], judged[1])
 
 
-def test_weights_are_probabilities_of_the_judges_draws():
-    values = np.arange(4, dtype=np.float32)
-    stream = mescal.stream(values, weights=[1, 0, 3, 4])
-    drawn = draw(stream, 80_000, jax.random.key(0, impl="threefry2x32"))
-    assert drawn.weights is None
-    counts = np.bincount(np.asarray(drawn.arrays).astype(int), minlength=4)
-    assert counts[1] == 0
-    # A chi-square test of the three others, false failures: 1 in 10^6.
-    assert stats.chisquare(counts[[0, 2, 3]], [10_000, 30_000, 40_000]).pvalue > 1e-6
+def test_rows_taken_as_a_sample_are_halved_and_not_drawn_again(rows):
+    """Fresh draws of the rows would say ever more of the rows, and nothing more of where they came from."""
+    x = np.zeros(2, np.float32)
+    of_rows, of_stream = (
+        mescal.certify(mescal.Problem(E(loss, over=over)), x, as_sample=True, tol=0.01)
+        for over in (rows, mescal.stream(rows))
+    )
+    assert of_rows.stationarity == of_stream.stationarity and of_rows.objective == of_stream.objective
+    with pytest.raises(InputError, match="rows to split"):
+        mescal.certify(mescal.Problem(E(loss, over=mescal.stream(rows[:5]))), x, as_sample=True)
 
 
-def test_weights_count_in_the_certificate(rows):
-    weights = np.random.default_rng(1).uniform(0, 5, size=len(rows))
-    whole = mescal.Problem(E(loss, over=rows, weights=weights))
-    streamed = mescal.Problem(E(loss, over=mescal.stream(rows, weights)))
-    x = np.average(rows, axis=0, weights=weights).astype(np.float32) + 0.1
-    exact = mescal.certify(whole, x)
-    sampled = mescal.certify(streamed, x, confidence=SURE, samples=40_000)
-    for name in ("stationarity", "objective"):
-        bounds = getattr(sampled, name)
-        assert bounds.lower <= getattr(exact, name).value <= bounds.upper, name
-        assert bounds.upper - bounds.lower < 0.05
+def test_the_judge_draws_all_rows_alike():
+    drawn = draw(mescal.stream(np.arange(4, dtype=np.float32)), 80_000, jax.random.key(0, impl="threefry2x32"))
+    counts = np.bincount(np.asarray(drawn.block(0, 80_000).samples).astype(int), minlength=4)
+    assert stats.chisquare(counts).pvalue > 1e-6  # false failures: 1 in 10^6
+
+
+def test_rows_on_disk_stay_there_when_they_are_judged(tmp_path):
+    np.save(tmp_path / "rows.npy", np.zeros((10, 3)))
+    drawn = draw(mescal.stream(mescal.on_disk(tmp_path / "rows.npy")), 1000, jax.random.key(0, impl="threefry2x32"))
+    assert isinstance(drawn, Selected) and drawn.size == 1000
+
+
+def test_a_subsample_is_of_the_rows(rows):
+    (source,) = mescal.subsample(problem_over(mescal.stream(rows)), 100).sources
+    assert source.size == 100
 
 
 def test_streams_of_the_same_rows_are_one_source(rows):
@@ -115,19 +120,24 @@ def test_the_taylor_checks_take_streams_of_rows(rows):
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda rows: mescal.stream(mescal.Sampler(lambda key: jax.random.normal(key, (2,)))), "stream got"),
-        (lambda rows: mescal.stream(mescal.stream(rows)), "stream got"),
-        (
-            lambda rows: E(loss, over=mescal.stream(rows), weights=np.ones(len(rows))),
-            "mescal.stream\\(rows, weights\\)",
-        ),
-        (lambda rows: mescal.stream(rows, weights=[1.0]), "one weight per row"),
-        (lambda rows: mescal.stream(mescal.shard(rows, jax.make_mesh((1,), ("rows",)))), "stream got"),
+        (lambda rows: mescal.stream(mescal.Sampler(lambda key: jax.random.normal(key, (2,)))), "as they are"),
+        (lambda rows: mescal.stream(mescal.stream(rows)), "as they are"),
+        (lambda rows: mescal.stream(lambda key: jax.random.normal(key, (2,))), r"mescal.Sampler\(draw\)"),
+        (lambda rows: mescal.stream("rows/"), r"mescal.stream\(mescal.on_disk\(path\)\)"),
+        (lambda rows: mescal.stream(mescal.shard(rows, jax.make_mesh((1,), ("rows",)))), "as they are"),
+        (lambda rows: E(loss, over=mescal.stream(rows), weights=np.ones(len(rows))), "together with a stream"),
     ],
 )
 def test_what_is_refused(make, says, rows):
     with pytest.raises(InputError, match=says):
         make(rows)
+
+
+def test_weights_are_refused(rows, tmp_path):
+    np.save(tmp_path / "rows.npy", rows)
+    weighted = mescal.on_disk(tmp_path / "rows.npy").with_weights(np.ones(len(rows)))
+    with pytest.raises(InputError, match="count alike"):
+        mescal.stream(weighted)
 
 
 def test_rows_that_are_not_finite_are_refused_when_the_problem_is_built():

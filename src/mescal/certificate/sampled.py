@@ -20,7 +20,7 @@ from .evaluate import Judge
 from .inexact import Errors, lower_end, upper_end
 from .multipliers import stationarity_of
 from .request import Request
-from .sampling import Batches, split
+from .sampling import Batches, judged, split
 from .second_order import CONES, DENSE_SIZE, Situation, on_cone
 from .stream import BLOCK_ROWS
 
@@ -30,13 +30,13 @@ NORM_STEPS = 15  # of the power iteration that bounds the norm of a Hessian that
 
 def certify_from_samples(request: Request, as_sample: bool) -> Certificate:
     """A certificate with confidence bounds."""
-    streams = any(source.size is None for source in request.problem.sources)
+    streams = any(judged(source, as_sample).size is None for source in request.problem.sources)
     sizes = (request.samples,) if request.samples else LOOKS if request.tolerance and streams else LOOKS[1:2]
     certificate, work = None, Tally()
     for look, size in enumerate(sizes):
         failure = (1 - request.confidence) / len(sizes)
         decided = _decided(request, certificate)
-        batches = split(request.problem, size, request.seed, look, as_sample, choosing=decided is None)
+        batches = split(request.problem, size, request.seed, look, as_sample, choosing=not decided)
         certificate = one_look(request, batches, failure, decided)
         work += certificate.work
         tolerance = request.tolerance

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..compiling import compiled
 from ..errors import InputError
-from ..problem import Finite, OnDisk, Population, Problem, Rows, RowStream, Sampler, Sharded
+from ..problem import Finite, OnDisk, Population, Problem, Rows, RowStream, Sampler, Sharded, Source
 from .stream import BLOCK_ROWS, HostRows
 
 SMALLEST_HALF = 8  # rows of a half below which a variance estimate means nothing
@@ -31,13 +31,18 @@ class Batches:
     noisy: tuple[bool, ...]
 
 
+def judged(source: Source, as_sample: bool) -> Source:
+    """What the judge takes a source for: rows that are a sample themselves are no stream, whose draws would repeat them."""
+    return source.population if as_sample and isinstance(source, RowStream) else source
+
+
 def split(problem: Problem, samples: int, seed: int, look: int, as_sample: bool, choosing: bool = True) -> Batches:
     """Two independent batches of every source: `samples` draws each of a stream, halves of a sampled population.
 
-    Without `choosing` the first one is left out of streams.
+    Without `choosing` there is no first one.
     """
     first, second, noisy = [], [], []
-    for k, source in enumerate(problem.sources):
+    for k, source in enumerate(judged(source, as_sample) for source in problem.sources):
         if isinstance(source, (Sampler, RowStream)):
             if choosing:
                 first.append(draw(source, samples, _key(seed, look, 2 * k)))
@@ -50,13 +55,14 @@ def split(problem: Problem, samples: int, seed: int, look: int, as_sample: bool,
             first.append(source)
             second.append(source)
         noisy.append(source.size is None or as_sample)
-    return Batches(tuple(first), tuple(second), tuple(noisy))
+    return Batches(tuple(first) if choosing else (), tuple(second), tuple(noisy))
 
 
-def draw(stream: Sampler | RowStream, samples: int, key: jax.Array) -> Population:
+def draw(stream: Sampler | RowStream, samples: int, key: jax.Array) -> "Population | Selected":
     """That many draws of a stream, as a population; in float64 unless they are rows."""
     if isinstance(stream, RowStream):
-        return stream.drawn(samples, np.random.default_rng(np.asarray(jax.random.key_data(key))))
+        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+        return _subset(stream.population, rng.integers(stream.population.size, size=samples))
     with jax.enable_x64(True):
         blocks = [
             jax.tree.map(np.asarray, _draw_block(stream.draw, min(BLOCK_ROWS, samples), key, start))

@@ -1,5 +1,6 @@
 """What `E(..., over=...)` was given: arrays, rows over many devices, rows on disk, or a stream of rows or of other samples."""
 
+import os
 from typing import Any
 
 from ..errors import InputError, InputTypeError
@@ -16,13 +17,10 @@ def as_source(over: Any, weights: Any = None) -> Source:
     """The source that `E(..., over=...)` was given."""
     if isinstance(over, (Sampler, RowStream)):
         if weights is not None:
-            rows = isinstance(over, RowStream)
             raise InputError(
-                "weights were given together with a stream" if rows else "weights were given together with a Sampler",
+                f"weights were given together with a {'Sampler' if isinstance(over, Sampler) else 'stream of rows'}",
                 "weights only for a finite population",
-                "give them to the stream: mescal.stream(rows, weights)"
-                if rows
-                else "multiply inside the function, or draw from the weighted distribution",
+                "multiply inside the function, or draw from the weighted distribution",
             )
         return over
     if isinstance(over, (Sharded, OnDisk)):
@@ -36,7 +34,7 @@ def as_source(over: Any, weights: Any = None) -> Source:
     return Population(over, weights)
 
 
-def stream(rows: Any, weights: Any = None) -> RowStream:
+def stream(rows: Any) -> RowStream:
     """Rows as a stream, for `E(fn, over=mescal.stream(rows))`: no pass over all of them is made.
 
     ```python
@@ -45,21 +43,35 @@ def stream(rows: Any, weights: Any = None) -> RowStream:
     ```
 
     The expectation is still the mean over the rows. What it costs depends on the noise and on the tolerance, not on the
-    number of rows, and the certificate holds with a confidence instead of exactly: for many rows and a loose tolerance.
+    number of rows: for many rows and a loose tolerance. The certificate holds with a confidence, by the central limit
+    theorem, instead of exactly; where a few rows among millions carry the mean, draws may miss them, and passes do not.
 
     **Arguments:**
 
-    - `rows`: a pytree of arrays with one leading axis, or `on_disk(paths)`.
-    - `weights`: one weight per row; default: all rows count alike.
+    - `rows`: a pytree of arrays with one leading axis, or `on_disk(paths)`; without weights.
 
     **Returns:** a stream. Two expectations over streams of the same rows see the same draws.
     """
-    source = as_source(rows, weights)
-    if not isinstance(source, (Population, OnDisk)):
+    if isinstance(rows, (str, os.PathLike)):
+        raise InputError(
+            f"stream got a path, {os.fspath(rows)!r}",
+            "arrays with one leading axis, or mescal.on_disk(path)",
+            "write mescal.stream(mescal.on_disk(path))",
+        )
+    if isinstance(rows, (Sampler, RowStream, Sharded)) or callable(rows):
         raise InputError(
             f"stream got {describe(rows)}",
             "rows in memory or on disk",
-            "give a Sampler, or rows over many devices, to over= as they are",
+            "give streams, and rows over many devices, to over= as they are; a function of a key becomes a stream by "
+            "mescal.Sampler(draw)",
+        )
+    source = as_source(rows)
+    assert isinstance(source, (Population, OnDisk))
+    if source.weighted:
+        raise InputError(
+            "a stream of rows with weights",
+            "rows that count alike: heavy rows that are drawn seldom make a stream too noisy to solve",
+            "resample the rows by their weights once, or keep them as a population",
         )
     return RowStream(source)
 

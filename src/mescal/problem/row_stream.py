@@ -7,8 +7,6 @@ the noise and on the tolerance, and not on the number of rows.
 
 from typing import Any
 
-import numpy as np
-
 from .sharding import Sharded
 from .source import Population
 from .stored import OnDisk
@@ -17,21 +15,17 @@ Finite = Population | Sharded | OnDisk
 
 
 class RowStream:
-    """Draws of the rows of a population; made by `stream`."""
+    """Draws of the rows of a population, which all count alike; made by `stream`."""
+
+    weighted = False
 
     def __init__(self, population: Population | OnDisk):
         self.population = population
-        self._shares: np.ndarray | None = None
 
     @property
     def size(self) -> None:
         """A stream has no size."""
         return None
-
-    @property
-    def weighted(self) -> bool:
-        """Whether rows count differently."""
-        return self.population.weighted
 
     @property
     def key(self) -> tuple:
@@ -49,17 +43,6 @@ class RowStream:
     def placed(self, dtype: Any) -> Any:
         """The rows as compiled programs see them."""
         return self.population.placed(dtype)
-
-    def drawn(self, count: int, rng: np.random.Generator) -> Population:
-        """That many draws on the host, each row with the probability that its weight gives it."""
-        population = self.population
-        if population.weights is None:
-            indices = rng.integers(population.size, size=count)
-        else:
-            if self._shares is None:
-                self._shares = np.cumsum(np.asarray(population.weights, np.float64))
-            indices = np.searchsorted(self._shares, self._shares[-1] * rng.random(count), side="right")
-        return Population(population.at(indices).samples)
 
     def __repr__(self) -> str:
         return f"stream of {self.population!r}"

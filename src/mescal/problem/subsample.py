@@ -17,7 +17,7 @@ from .source import Population, Sampler
 
 
 def subsample(problem: Problem, rows: int, seed: int = 0) -> Problem:
-    """The problem on at most `rows` rows of each population, drawn without replacement; streams stay as they are.
+    """The problem on at most `rows` rows of each population, drawn without replacement; a `Sampler` stays as it is.
 
     ```python
     first = mescal.minimize(mescal.subsample(problem, 8192), x0, tol=1e-3)
@@ -41,7 +41,9 @@ def subsample(problem: Problem, rows: int, seed: int = 0) -> Problem:
 
 
 def _drawn(source: Source, rows: int, rng: np.random.Generator) -> Any:
-    if isinstance(source, (Sampler, RowStream)) or source.size <= rows:
+    if isinstance(source, RowStream):
+        source = source.population
+    if isinstance(source, Sampler) or source.size <= rows:
         return source
     if isinstance(source, Sharded):
         raise InputError(
