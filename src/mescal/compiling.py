@@ -23,7 +23,7 @@ OPTION = "xla_cpu_use_fusion_emitters"
 def compiled(function: F, static_argnums: int | tuple[int, ...] | None = None) -> F:
     """`eqx.filter_jit`, or `jax.jit` where there are `static_argnums`.
 
-    JAX takes options of the outermost jit alone: a call that is being traced has none.
+    JAX takes options of the outermost jit alone: a call with traced arguments has none.
     """
     jit: Any = eqx.filter_jit if static_argnums is None else partial(jax.jit, static_argnums=static_argnums)
     plain, without_emitters = jit(function), jit(function, compiler_options={OPTION: False})
