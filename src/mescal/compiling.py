@@ -1,7 +1,7 @@
 """Compiled functions, with the option of XLA that suits them.
 
-XLA's fusion emitters for CPUs take a quarter to a third of the time that these programs need to compile, and what they emit
-runs no faster (`benchmarks/compiling.py`). They are left out where the compiler knows the option, as that of JAX 0.10 does
+XLA's fusion emitters for CPUs take a third of the time that these programs need to compile, and what they emit runs a few per
+cent faster at most (`benchmarks/compiling.py`): seconds for milliseconds. They are left out where the compiler knows the option, as that of JAX 0.10 does
 and that of 0.11 does not; accelerators, and whoever sets the option in `XLA_FLAGS`, are left alone.
 """
 
