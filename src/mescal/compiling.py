@@ -1,8 +1,8 @@
 """Compiled functions, with the option of XLA that suits them.
 
 XLA's fusion emitters for CPUs take a third of the time that these programs need to compile, and what they emit runs a few per
-cent faster at most (`benchmarks/compiling.py`): seconds for milliseconds. They are left out where the compiler knows the option, as that of JAX 0.10 does
-and that of 0.11 does not; accelerators, and whoever sets the option in `XLA_FLAGS`, are left alone.
+cent faster at most (`benchmarks/compiling.py`): seconds for milliseconds. They are left out where the compiler knows the option,
+as that of JAX 0.10 does and that of 0.11 does not; accelerators, and whoever sets the option in `XLA_FLAGS`, are left alone.
 """
 
 import os
