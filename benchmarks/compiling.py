@@ -71,8 +71,8 @@ def _mean(ratios: list[float]) -> float:
 
 def _child(problem: str, solvers: tuple[str, ...], repetitions: int, setting: dict[str, str]) -> list:
     command = [sys.executable, "-c", CHILD, problem, str(TOL), ",".join(solvers), str(repetitions)]
-    kept = ("XLA_FLAGS", "JAX_COMPILATION_CACHE_DIR", "MESCAL_CACHE")  # nothing compiled before
-    environment = {name: value for name, value in os.environ.items() if name not in kept} | setting
+    dropped = ("XLA_FLAGS", "JAX_COMPILATION_CACHE_DIR", "MESCAL_CACHE")  # nothing compiled before
+    environment = {name: value for name, value in os.environ.items() if name not in dropped} | setting
     done = subprocess.run(
         command, env=environment, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, text=True, check=True
     )

@@ -134,9 +134,7 @@ class ConEx(Baseline):
         gradient = oracle.form.join(x_part, jnp.zeros_like(slack))
         moved = oracle.project(z - 2 / (plan.modulus * (t + plan.offset + 1)) * gradient)
         weight = t + plan.offset + 2
-        share = weight / (
-            state.weight + weight
-        )  # of a running mean, which stays in X where a sum would round out of it
+        share = weight / (state.weight + weight)  # a running mean stays in X, where a sum would round out of it
         finite = jnp.all(jnp.isfinite(moved)) & jnp.all(jnp.isfinite(y))
         status = running(progress.steps + 1 >= plan.most, EXHAUSTED)
         return State(

@@ -76,6 +76,6 @@ def squared_deviations(of: Callable[[Any], tuple[jax.Array, ...]], rows: Any, si
     chunks = jax.tree.map(lambda leaf: leaf.reshape(SAMPLES // chunk, chunk, *leaf.shape[1:]), rows)
     means, sums = some(jax.tree.map(lambda leaf: leaf[0], chunks))
     rest = jax.tree.map(lambda leaf: leaf[1:], chunks)
-    return (
-        jax.lax.scan(merge, (jnp.asarray(chunk, sums[0].dtype), means, sums), rest)[0][2] if chunk < SAMPLES else sums
-    )
+    if chunk == SAMPLES:
+        return sums
+    return jax.lax.scan(merge, (jnp.asarray(chunk, sums[0].dtype), means, sums), rest)[0][2]

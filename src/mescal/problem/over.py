@@ -5,11 +5,12 @@ from typing import Any
 
 from ..errors import InputError, InputTypeError
 from .checks import describe
-from .row_stream import Finite, RowStream
+from .row_stream import RowStream
 from .sharding import Sharded
 from .source import Population, Sampler
 from .stored import OnDisk
 
+Finite = Population | Sharded | OnDisk
 Source = Finite | RowStream | Sampler
 
 

@@ -7,11 +7,8 @@ the noise and on the tolerance, and not on the number of rows.
 
 from typing import Any
 
-from .sharding import Sharded
 from .source import Population
 from .stored import OnDisk
-
-Finite = Population | Sharded | OnDisk
 
 
 class RowStream:
