@@ -85,7 +85,9 @@ def require_public_names(app, env) -> None:
     """Warn, and so fail, for every public function or class of a public module that no page documents."""
     documented = {name for name, *_ in env.get_domain("py").get_objects()}
     for module in PUBLIC:
-        for name, thing in vars(importlib.import_module(module)).items():
+        home = importlib.import_module(module)
+        for name in dir(home):  # and not `vars`: some names are imported on first use
+            thing = getattr(home, name)
             ours = (inspect.isclass(thing) or inspect.isfunction(thing)) and thing.__module__.startswith("mescal.")
             if ours and not name.startswith("_") and f"{module}.{name}" not in documented:
                 logging.getLogger(__name__).warning("the public name %s.%s is not documented", module, name)

@@ -23,6 +23,7 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 # Nothing imports what lies below it.
 LAYERS = [
     "version",
+    "importing",
     "errors",
     "options",
     "files",

@@ -9,6 +9,7 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -80,7 +81,7 @@ CLASSICS = {
 def build(number: int, *, sigma: float) -> Statement:
     """A classic with noise of the given size."""
     classic = CLASSICS[number]
-    n, m = len(classic.x0), classic.equations(np.asarray(classic.x0)).size
+    n, m = len(classic.x0), jax.eval_shape(classic.equations, np.asarray(classic.x0)).size
     if sigma == 0:
         problem = Problem(E(classic.objective), {"equations": E(classic.equations) == 0})
     else:

@@ -5,7 +5,6 @@ the lowest a'(w + v), v another direction: it is scored lower than the populatio
 """
 
 import numpy as np
-from scipy.special import expit
 
 from .fairness import RHO, fairness_problem, start
 from .linear_model import DTYPE
@@ -18,6 +17,8 @@ SHARE = 0.28  # |A_tar| / |A|, as in the paper's bank problem
 
 def build(*, rows: int, d: int, tau: float, rho: float, seed: int, dtype: str) -> Statement:
     """The problem with |D| = |A| = rows."""
+    from scipy.special import expit  # here, and not above: the catalogue imports this file for every problem
+
     rng = np.random.default_rng(seed)
     w, v = np.linalg.qr(rng.standard_normal((d, 2)))[0].T.astype(dtype)
 

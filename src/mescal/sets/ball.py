@@ -5,7 +5,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax.projections
 from jax.flatten_util import ravel_pytree
 from jaxtyping import PyTree
 from numpy.typing import ArrayLike
@@ -45,12 +44,14 @@ class Ball(ConvexSet):
             raise InputError("a ball with an infinite center", "finite numbers", "look at where center was computed")
 
     def project(self, x: PyTree) -> PyTree:
+        from optax import projections  # here, and not above: it takes as long to import as this whole folder
+
         flat, unravel = ravel_pytree(x)
         center, radius = flattened(self.center, x, flat, "center"), self.radius.astype(flat.dtype)
         z = (flat - center) / radius
         # Projecting z/m onto the ball of radius 1/m instead keeps |z|^2 from overflowing.
         m = jax.lax.stop_gradient(jnp.maximum(1, jnp.max(jnp.abs(z), initial=0)))
-        nearest = center + radius * (m * optax.projections.projection_l2_ball(z / m, 1 / m))
+        nearest = center + radius * (m * projections.projection_l2_ball(z / m, 1 / m))
         outside = norm(z) > 1 + rounding(x) * (1 + norm(flat / radius))
         return unravel(jnp.where(outside, nearest, flat))
 

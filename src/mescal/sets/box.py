@@ -3,7 +3,6 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax.projections
 from jaxtyping import Array, Bool, PyTree
 from numpy.typing import ArrayLike
 
@@ -34,7 +33,7 @@ class Box(ConvexSet):
         _require_order(self.low, self.high)
 
     def project(self, x: PyTree) -> PyTree:
-        return optax.projections.projection_box(x, matched(self.low, x, "low"), matched(self.high, x, "high"))
+        return jax.tree.map(jnp.clip, x, matched(self.low, x, "low"), matched(self.high, x, "high"))
 
     def project_tangent(self, x: PyTree, v: PyTree) -> PyTree:
         def one(at_low: Array, at_high: Array, b: Array) -> Array:

@@ -4,8 +4,6 @@ import dataclasses
 from collections.abc import Iterable
 
 import numpy as np
-import scipy.linalg
-import scipy.optimize
 from jaxtyping import Bool, Float
 
 
@@ -77,13 +75,15 @@ class TangentCone:
 
     def project(self, v: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
         """The nearest direction of the cone, v - G'y with y = argmin_{y >= 0} |v - G'y| in the null space of E."""
+        from scipy.optimize import nnls  # here, and not above: few cones are projected onto, and it imports much
+
         one_sided = np.concatenate(
             [-np.eye(self.size)[self.lower & ~self.upper], np.eye(self.size)[self.upper & ~self.lower]]
         )
         basis = _null_space(np.concatenate([self.equalities, np.eye(self.size)[self.lower & self.upper]]))
         rows = np.concatenate([one_sided, self.inequalities]) @ basis
         w = basis.T @ v
-        return basis @ (w - rows.T @ scipy.optimize.nnls(rows.T, w)[0]) if rows.size else basis @ w
+        return basis @ (w - rows.T @ nnls(rows.T, w)[0]) if rows.size else basis @ w
 
     def project_lineality(self, v: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
         """The nearest direction of the largest linear subspace of the cone, where every inequality is an equality."""
@@ -93,9 +93,18 @@ class TangentCone:
 
 
 def _block_diagonal(blocks: Iterable[np.ndarray]) -> np.ndarray:
-    return np.asarray(scipy.linalg.block_diag(*blocks))
+    blocks = tuple(blocks)
+    whole = np.zeros(np.sum([block.shape for block in blocks], axis=0), np.result_type(*blocks))
+    row = column = 0
+    for block in blocks:
+        height, width = block.shape
+        whole[row : row + height, column : column + width] = block
+        row, column = row + height, column + width
+    return whole
 
 
 def _null_space(rows: np.ndarray) -> np.ndarray:
     """An orthonormal basis, in columns, of the directions that all rows annihilate."""
-    return scipy.linalg.null_space(rows) if rows.shape[0] else np.eye(rows.shape[1])
+    from scipy.linalg import null_space
+
+    return null_space(rows) if rows.shape[0] else np.eye(rows.shape[1])

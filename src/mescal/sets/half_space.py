@@ -5,7 +5,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax.projections
 from jax.flatten_util import ravel_pytree
 from jaxtyping import PyTree
 from numpy.typing import ArrayLike
@@ -51,12 +50,14 @@ class HalfSpace(ConvexSet):
         self.offset = np.asarray(bound / length)
 
     def project(self, x: PyTree) -> PyTree:
+        from optax import projections  # here, and not above: it takes as long to import as this whole folder
+
         flat, unravel = ravel_pytree(x)
         normal, excess, slack = self._boundary(x, flat)
         nearest, offset = flat, self.offset.astype(flat.dtype)
         # The second pass removes the rounding of the first, which is relative to |x| and not to its projection.
         for _ in range(2):
-            nearest = optax.projections.projection_hyperplane(nearest, normal, offset)
+            nearest = projections.projection_hyperplane(nearest, normal, offset)
         return unravel(jnp.where(excess > slack, nearest, flat))
 
     def project_tangent(self, x: PyTree, v: PyTree) -> PyTree:

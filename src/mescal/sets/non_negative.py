@@ -3,7 +3,6 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax.projections
 from jaxtyping import PyTree
 
 from .base import ConvexSet
@@ -18,7 +17,7 @@ class NonNegative(ConvexSet):
     """
 
     def project(self, x: PyTree) -> PyTree:
-        return optax.projections.projection_non_negative(x)
+        return jax.tree.map(jax.nn.relu, x)
 
     def project_tangent(self, x: PyTree, v: PyTree) -> PyTree:
         return jax.tree.map(lambda a, b: jnp.where(a <= 0, jnp.maximum(b, 0), b), x, v)

@@ -3,7 +3,6 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax.projections
 from jax.flatten_util import ravel_pytree
 from jaxtyping import PyTree
 from numpy.typing import ArrayLike
@@ -38,13 +37,15 @@ class Simplex(ConvexSet):
             )
 
     def project(self, x: PyTree) -> PyTree:
+        from optax import projections  # here, and not above: it takes as long to import as this whole folder
+
         flat, unravel = ravel_pytree(x)
         total = self.total.astype(flat.dtype)
         # optax divides integers, which are float64 under x64: compute in that dtype and come back.
         wide = jnp.promote_types(flat.dtype, jnp.result_type(float))
         # The shift changes nothing but the rounding, which is then relative to the differences.
         shifted = (flat - jax.lax.stop_gradient(jnp.max(flat))).astype(wide)
-        nearest = optax.projections.projection_simplex(shifted, total.astype(wide)).astype(flat.dtype)
+        nearest = projections.projection_simplex(shifted, total.astype(wide)).astype(flat.dtype)
         clipped = jnp.maximum(flat, 0)
         inside = jnp.abs(jnp.sum(clipped) - total) <= rounding(x) * total
         # Outside of the derivative: that of `clipped` would forget that the set is flat.

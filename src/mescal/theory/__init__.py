@@ -14,96 +14,25 @@ print(theory.predict(stated, x0, 0.01))                                         
 ```
 """
 
-from . import (
-    boosting,
-    gap,
-    natasha2,
-    negative_curvature,
-    outer,
-    scr,
-    sg_hv_nc,
-    sgd3sc,
-    spider,
-    success,
-    table1,
-    units,
-)
-from .boosting import boost, copies, option_one
-from .complexity import (
-    SampleComplexity,
-    general_rate,
-    general_work,
-    sample_complexity,
-    solver_rate,
-)
-from .constants import (
-    Affine,
-    ProblemConstants,
-    SubproblemConstants,
-    gradient_lipschitz,
-    gradient_noise,
-    gradient_noise_mean_square,
-    hessian_lipschitz,
-    hessian_noise,
-    subproblem_constants,
-)
-from .estimates import estimate
-from .outer import (
-    Schedule,
-    dual_bound,
-    dual_bound_total,
-    dual_sample_size,
-    feasibility_bound,
-    iteration_bound,
-    multiplier_bound,
-    success_probability,
-)
-from .prediction import Prediction, predict
-from .rates import Rate
-from .work import Cost, Work
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Affine",
-    "Cost",
-    "Prediction",
-    "ProblemConstants",
-    "Rate",
-    "SampleComplexity",
-    "Schedule",
-    "SubproblemConstants",
-    "Work",
-    "boost",
-    "boosting",
-    "copies",
-    "dual_bound",
-    "dual_bound_total",
-    "dual_sample_size",
-    "estimate",
-    "feasibility_bound",
-    "gap",
-    "general_rate",
-    "general_work",
-    "gradient_lipschitz",
-    "gradient_noise",
-    "gradient_noise_mean_square",
-    "hessian_lipschitz",
-    "hessian_noise",
-    "iteration_bound",
-    "multiplier_bound",
-    "natasha2",
-    "negative_curvature",
-    "option_one",
-    "outer",
-    "predict",
-    "sample_complexity",
-    "scr",
-    "sg_hv_nc",
-    "sgd3sc",
-    "solver_rate",
-    "spider",
-    "subproblem_constants",
-    "success",
-    "success_probability",
-    "table1",
-    "units",
-]
+if TYPE_CHECKING:
+    from .public import *  # noqa: F403
+else:
+
+    def __getattr__(name: str):
+        """A file of this folder, or what `public.py` names, on first use: a run needs a few of the files."""
+        if not name.startswith("__"):
+            try:
+                return _import_module(f".{name}", __name__)
+            except ModuleNotFoundError as error:
+                if error.name != f"{__name__}.{name}":
+                    raise
+        if name == "__all__" or name in __dir__():
+            return getattr(_import_module(".public", __name__), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_import_module(".public", __name__).__all__})

@@ -1,0 +1,95 @@
+"""What `mescal.theory` offers under its own name; imported when one of these names is first asked for."""
+
+from . import (
+    boosting,
+    gap,
+    natasha2,
+    negative_curvature,
+    outer,
+    scr,
+    sg_hv_nc,
+    sgd3sc,
+    spider,
+    success,
+    table1,
+    units,
+)
+from .boosting import boost, copies, option_one
+from .complexity import (
+    SampleComplexity,
+    general_rate,
+    general_work,
+    sample_complexity,
+    solver_rate,
+)
+from .constants import (
+    Affine,
+    ProblemConstants,
+    SubproblemConstants,
+    gradient_lipschitz,
+    gradient_noise,
+    gradient_noise_mean_square,
+    hessian_lipschitz,
+    hessian_noise,
+    subproblem_constants,
+)
+from .estimates import estimate
+from .outer import (
+    Schedule,
+    dual_bound,
+    dual_bound_total,
+    dual_sample_size,
+    feasibility_bound,
+    iteration_bound,
+    multiplier_bound,
+    success_probability,
+)
+from .prediction import Prediction, predict
+from .rates import Rate
+from .work import Cost, Work
+
+__all__ = [
+    "Affine",
+    "Cost",
+    "Prediction",
+    "ProblemConstants",
+    "Rate",
+    "SampleComplexity",
+    "Schedule",
+    "SubproblemConstants",
+    "Work",
+    "boost",
+    "boosting",
+    "copies",
+    "dual_bound",
+    "dual_bound_total",
+    "dual_sample_size",
+    "estimate",
+    "feasibility_bound",
+    "gap",
+    "general_rate",
+    "general_work",
+    "gradient_lipschitz",
+    "gradient_noise",
+    "gradient_noise_mean_square",
+    "hessian_lipschitz",
+    "hessian_noise",
+    "iteration_bound",
+    "multiplier_bound",
+    "natasha2",
+    "negative_curvature",
+    "option_one",
+    "outer",
+    "predict",
+    "sample_complexity",
+    "scr",
+    "sg_hv_nc",
+    "sgd3sc",
+    "solver_rate",
+    "spider",
+    "subproblem_constants",
+    "success",
+    "success_probability",
+    "table1",
+    "units",
+]
