@@ -3,15 +3,18 @@
 import csv
 import io
 import lzma
+import subprocess
 import sys
 import zipfile
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.preprocessing import StandardScaler, normalize
 
 from mescal import datasets
+from mescal.datasets import breast_cancer, bundled
 from mescal.datasets.dataset import DEFAULT_ENCODING
 from mescal.datasets.lookup import by_name, declared
 from mescal.errors import InputError
@@ -161,6 +164,31 @@ def test_diabetes_is_labelled_by_the_median():
     # scikit-learn's scaled columns have length 1; ours have mean square 1.
     np.testing.assert_allclose(data.features, bunch.data * 442**0.5, atol=1e-6)
     np.testing.assert_array_equal(data.labels > 0, bunch.target > 140.5)
+
+
+def test_breast_cancer_is_what_scikit_learn_loads(monkeypatch):
+    from sklearn.datasets import load_breast_cancer
+
+    bunch: Any = load_breast_cancer()
+    values, malignant = breast_cancer.read()
+    np.testing.assert_array_equal(values, bunch.data)
+    np.testing.assert_array_equal(malignant, bunch.target == 0)
+    assert list(breast_cancer.COLUMNS) == list(bunch.feature_names)
+    # where the file is not the one that is known, scikit-learn is asked
+    monkeypatch.setattr(breast_cancer, "FILE", (breast_cancer.FILE[0], "another"))
+    assert bundled.bundled_file(*breast_cancer.FILE) is None
+    for mine, theirs in zip(breast_cancer.read(), (values, malignant), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_reading_breast_cancer_does_not_import_scikit_learn():
+    code = "import sys, mescal; mescal.problems.get('neyman-pearson/breast-cancer'); sys.exit('sklearn' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_without_scikit_learn_there_is_no_file(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    assert bundled.bundled_file(*breast_cancer.FILE) is None
 
 
 # --- how they are asked for -------------------------------------------------------------------------------------------

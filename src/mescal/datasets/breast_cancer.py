@@ -6,18 +6,31 @@ the error to be made rare. (scikit-learn codes it the other way: 0 for malignant
 
 import numpy as np
 
-from .bundled import load_bundled
+from .bundled import bundled_file, load_bundled
 from .dataset import Declaration, Encoded
 from .preprocess import signs
 from .standard import ENCODINGS, encode_numbers
 
+FILE = "breast_cancer.csv", "fed3eb72d0575ef6192293f5093c6e801b1476b577d0386bf4455504522172ed"
+MEASURES = ("radius", "texture", "perimeter", "area", "smoothness", "compactness", "concavity")
+MEASURES += ("concave points", "symmetry", "fractal dimension")
+COLUMNS = tuple(pattern.format(name) for pattern in ("mean {}", "{} error", "worst {}") for name in MEASURES)
+
+
+def read() -> tuple[np.ndarray, np.ndarray]:
+    """Measurements, and which tumours are malignant, in scikit-learn's order."""
+    path = bundled_file(*FILE)
+    if path is not None:
+        table = np.loadtxt(path, delimiter=",", skiprows=1)
+        return table[:, :-1], table[:, -1] == 0
+    bunch = load_bundled("breast_cancer")
+    return bunch.data, bunch.target == list(bunch.target_names).index("malignant")
+
 
 def encode(encoding: str, dtype: np.dtype) -> Encoded:
     """All rows in scikit-learn's order."""
-    bunch = load_bundled("breast_cancer")
-    malignant = bunch.target == list(bunch.target_names).index("malignant")
-    features = encode_numbers(bunch.data, encoding, dtype)
-    return Encoded(features, signs(malignant, dtype), tuple(map(str, bunch.feature_names)))
+    values, malignant = read()
+    return Encoded(encode_numbers(values, encoding, dtype), signs(malignant, dtype), COLUMNS)
 
 
 DATASET = Declaration(
