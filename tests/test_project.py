@@ -38,6 +38,7 @@ LAYERS = [
     "outer",
     "baselines",
     "datasets",
+    "kept_programs",
     "problems",
     "estimators",
     "experiments",

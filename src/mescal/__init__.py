@@ -43,7 +43,7 @@ _PACKAGES = (
     "testing",
     "theory",
 )
-_FUNCTIONS = {"resume": "experiments.resume"}
+_FUNCTIONS = {"keep_compiled": "kept_programs", "resume": "experiments.resume"}
 
 if TYPE_CHECKING:
     from . import (
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         theory as theory,
     )
     from .experiments.resume import resume as resume
+    from .kept_programs import keep_compiled as keep_compiled
 else:
 
     def __getattr__(name: str):
