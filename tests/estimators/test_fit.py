@@ -10,11 +10,7 @@ from sklearn.linear_model import LogisticRegression
 import mescal
 from mescal.estimators import ConstrainedClassifier, FairClassifier, NeymanPearsonClassifier, rate
 from mescal.estimators.rows import Scaling, bucket_columns, bucket_rows
-
-COMPILED: list[str] = []
-jax.monitoring.register_event_duration_secs_listener(
-    lambda event, seconds, **_: COMPILED.append(event) if event.endswith("backend_compile_duration") else None
-)
+from mescal.testing import count_compilations
 
 
 def test_without_constraints_it_is_logistic_regression(data):
@@ -78,12 +74,12 @@ def test_units_of_the_features_do_not_matter(data, scale, shift):
 
 def test_other_shapes_bounds_and_estimators_compile_nothing(data):
     NeymanPearsonClassifier(0.1).fit(data.X, data.y)
-    before = len(COMPILED)
-    NeymanPearsonClassifier(0.2, ridge=1e-2).fit(data.X[:301, :3], data.y[:301])
-    wider = np.hstack([data.X, data.X**2])
-    FairClassifier("b", sharpness=2.0).fit(wider, data.y, sensitive_features=data.groups).predict(wider[:7])
-    ConstrainedClassifier({"hits": rate(of="positives") >= 0.7}, random_state=5).fit(data.X[50:], data.y[50:])
-    assert len(COMPILED) == before
+    with count_compilations() as compilations:
+        NeymanPearsonClassifier(0.2, ridge=1e-2).fit(data.X[:301, :3], data.y[:301])
+        wider = np.hstack([data.X, data.X**2])
+        FairClassifier("b", sharpness=2.0).fit(wider, data.y, sensitive_features=data.groups).predict(wider[:7])
+        ConstrainedClassifier({"hits": rate(of="positives") >= 0.7}, random_state=5).fit(data.X[50:], data.y[50:])
+    assert compilations.programs == []
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,11 @@
-"""Helpers for the people who bring their own: Taylor checks of functions, call counts, a conformance suite for sets."""
+"""Helpers for the people who bring their own: Taylor checks, counts of calls, traces and compilations, a suite for sets."""
 
 from .counting import Calls as Calls, count_calls as count_calls
 from .set_conformance import check_set as check_set
 from .taylor import Slopes as Slopes, check_derivatives as check_derivatives, taylor_slopes as taylor_slopes
+from .tracing import (
+    Compilations as Compilations,
+    Traces as Traces,
+    count_compilations as count_compilations,
+    count_traces as count_traces,
+)
