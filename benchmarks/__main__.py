@@ -50,6 +50,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--part", default="1/1", help="of a store's runs, for several processes: 1/2 and 2/2; default: 1/1"
     )
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="ROW", help="of a benchmark's rows; stored only with --out"
+    )
     options = parser.parse_args(arguments)
     if options.list:
         width = max(map(len, names()))
@@ -71,7 +74,8 @@ def main(arguments: list[str] | None = None) -> int:
     limits: Any = importlib.import_module("benchmarks._measure")
     limits.seconds_left = options.seconds
     limits.part = int(part[1]), int(part[2])
-    out = options.out or (None if options.quick else FOLDER / "results")
+    limits.only = tuple(options.only)
+    out = options.out or (None if options.quick or options.only else FOLDER / "results")
     met = True
     for name in options.names or [name for name in names() if name not in APART]:
         print(f"\n== {name}: {describe(name)}", flush=True)

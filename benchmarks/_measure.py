@@ -18,10 +18,21 @@ import numpy as np
 seconds_left: float | None = None  # after which no new run is started; None: they end
 part: tuple[int, int] = (1, 1)  # this process takes the k-th of so many shares
 
+# For benchmarks whose rows can be measured one by one.
+only: tuple[str, ...] = ()  # those that were asked for; none: all
+
 
 def share(names: list[str]) -> list[str]:
     """What this process is to do of a list: every n-th, from the k-th on."""
     return names[part[0] - 1 :: part[1]]
+
+
+def chosen(names: list[str]) -> list[str]:
+    """Of the rows of a benchmark, those that `--only` names."""
+    unknown = sorted(set(only) - set(names))
+    if unknown:
+        raise SystemExit(f"--only {unknown[0]}: there are {', '.join(names)}")
+    return [name for name in names if name in only] if only else names
 
 
 def clock() -> float:

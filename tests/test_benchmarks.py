@@ -1,13 +1,21 @@
 """The benchmarks are found, run, and leave JSON that says on what machine and with what settings."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
+from benchmarks import _measure, cold
 from benchmarks.__main__ import names
+from benchmarks.harness.functions import Functions
+from benchmarks.peers import _fresh
+from mescal import problems
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -73,3 +81,76 @@ def test_stored_results_are_of_full_runs(name):
     result = json.loads((RESULTS / f"{name}.json").read_text())
     assert result["benchmark"] == name and result["quick"] is False
     assert result["tables"] and result["settings"]
+
+
+class TestCold:
+    def test_seconds_are_those_of_the_process(self):
+        busy = "import json, time\nwhile time.process_time() < 0.5: pass\ntime.sleep(0.3)\nprint(json.dumps({'x': 1}))"
+        cpu, wall, printed = cold._process([sys.executable, "-c", busy], dict(os.environ))
+        assert 0.5 <= cpu < 5 and wall >= cpu - 0.1 and wall >= 0.8 and printed == {"x": 1}
+
+    def test_a_process_that_fails_is_an_error(self):
+        with pytest.raises(RuntimeError, match="exit code 3"):
+            cold._process([sys.executable, "-c", "raise SystemExit(3)"], dict(os.environ))
+
+    def test_all_repetitions_are_kept_and_the_smallest_answers(self):
+        measured = cold.Measured()
+        for cpu in (2.0, 1.0, 3.0):
+            measured.add(cpu, 2 * cpu, {"of": cpu})
+        assert measured.cpu == [2.0, 1.0, 3.0] and measured.answer == {"of": 1.0}
+
+    def test_children_have_one_thread_and_no_cache(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "somewhere")
+        monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+        environment = cold._environment(tmp_path)
+        assert environment["OMP_NUM_THREADS"] == "1" and "eigen=false" in environment["XLA_FLAGS"]
+        assert not {"JAX_COMPILATION_CACHE_DIR", "PYTHONDONTWRITEBYTECODE"} & set(environment)
+
+    @pytest.mark.parametrize("name", ["breast-cancer", "stream", "bank"])
+    def test_the_peer_solves_the_same_problem(self, request, name):
+        """Its functions are ours, in value and gradient, at the start and elsewhere; those of a stream within the noise."""
+        if name == "bank":
+            request.getfixturevalue("data_folder")
+        case = cold.CASES[name]
+        rows = cold._rows(case.problem)
+        exact = problems.get(case.problem, **({"sigma": 0.0} if name == "stream" else {}))
+        known = Functions(exact.problem, rows["x0"])
+        ours, inequality = _fresh.PROBLEMS[case.problem.partition("/")[0]]
+        with jax.enable_x64(True):
+            given = {key: jnp.asarray(value, jnp.float64) for key, value in rows.items()}
+            for x in (np.asarray(rows["x0"], float), np.asarray(rows["x0"], float) / 2 + 0.1):
+                first = known.first(x)
+                f, c = ours(x, given)
+                slope = jax.jacobian(lambda y: jnp.stack(ours(y, given)))(x)
+                noise = 5 * 0.1 / np.sqrt(cold.DRAWS) * (1 + np.linalg.norm(x))  # five deviations
+                close = {"rtol": 1e-6, "atol": noise if name == "stream" else 1e-7}
+                np.testing.assert_allclose([f, c], [first.objective, *first.constraint], **close)
+                np.testing.assert_allclose(slope, [first.gradient, *first.jacobian], **close)
+        assert list(known.inequality) == [inequality]
+
+    @pytest.mark.parametrize("solve", [_fresh.slsqp, _fresh.al_lbfgsb])
+    def test_the_peers_solve(self, solve):
+        with jax.enable_x64(True):
+            rows = {key: jnp.asarray(value) for key, value in cold._rows("hock-schittkowski/7").items()}
+            x, success = solve(*_fresh.PROBLEMS["hock-schittkowski"], rows, np.array([2.0, 2.0]), 1e-2)
+        assert success and cold._certified(cold.CASES["stream"], x)
+
+    def test_rows_can_be_chosen(self, monkeypatch):
+        assert _measure.chosen(["a", "b"]) == ["a", "b"]
+        monkeypatch.setattr(_measure, "only", ("b",))
+        assert _measure.chosen(["a", "b"]) == ["b"]
+        with pytest.raises(SystemExit, match="--only b: there are a, c"):
+            _measure.chosen(["a", "c"])
+
+    @pytest.mark.slow
+    def test_a_quick_run(self, tmp_path):
+        done = run("cold", "--quick", "--only", "import jax", "--only", "breast-cancer", "--out", str(tmp_path))
+        assert done.returncode == 0, done.stderr
+        result = json.loads((tmp_path / "cold.json").read_text())
+        rows = {row["what"]: row for row in result["tables"]["seconds of a process, the smallest of all"]}
+        assert {"import jax", "import mescal", "breast-cancer: SLSQP", f"breast-cancer: {cold.KEPT}"} <= set(rows)
+        assert rows[f"breast-cancer: {cold.KEPT}"]["cpu"] < rows[f"breast-cancer: {cold.EMPTY}"]["cpu"]
+        assert {target["what"] for target in result["targets"]} >= {
+            "import mescal",
+            "breast-cancer, with kept programs",
+        }
