@@ -11,7 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from benchmarks import _measure, cold
+import mescal
+from benchmarks import _measure, cold, walks
 from benchmarks.__main__ import names
 from benchmarks.harness.functions import Functions
 from benchmarks.peers import _fresh
@@ -154,3 +155,26 @@ class TestCold:
             "import mescal",
             "breast-cancer, with kept programs",
         }
+
+
+class TestWalks:
+    def test_functions_and_lines_of_the_package_are_counted(self):
+        box = mescal.sets.Box(0.0, 1.0)
+        found = walks.Walk().follow(lambda: box.project(np.ones(2, np.float32)))
+        assert "sets/box.py" in found and len(found["sets/box.py"]["lines"]) >= 1
+        assert [name for name in found["sets/box.py"]["functions"] if name.endswith("Box.project")]
+        assert all((walks.PACKAGE / file).is_file() for file in found)
+
+    def test_what_is_imported_on_the_way_is_not_walked_through(self):
+        code = "from benchmarks.walks import Walk; import importlib, json; "
+        code += "print(json.dumps(Walk().follow(lambda: importlib.import_module('mescal.baselines'))))"
+        done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+        assert json.loads(done.stdout) == {}
+
+    @pytest.mark.slow
+    def test_both_walks(self, tmp_path):
+        done = run("walks", "--quick", "--out", str(tmp_path))
+        assert done.returncode == 0, done.stderr
+        rows = json.loads((tmp_path / "walks.json").read_text())["tables"]["one call"]
+        assert [row["call"] for row in rows] == list(walks.TARGETS)
+        assert all(0 < row["files"] < row["functions"] < row["lines"] < row["lines_of_these_files"] for row in rows)
