@@ -14,12 +14,13 @@ from pathlib import Path
 import numpy as np
 
 import mescal
-from mescal.certificate import stream
+from mescal.compiling import compiled
+from mescal.oracle import evaluator, look, memory
 
 from ._measure import Report, interleave, patched, ratio
 from ._problems import judge_of, neyman_pearson, normal_rows
 
-BLOCKS = (1024, 2048, 4096, 8192, 16384, 65536)  # rows handed to the device together
+CHUNKS = (256 << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20, 16 << 20)  # bytes of the float64 rows looked at together
 
 
 def run(quick: bool) -> Report:
@@ -39,25 +40,28 @@ def run(quick: bool) -> Report:
     def reference():
         return [(rows @ x) @ rows for rows in wide]
 
-    def with_blocks(rows):
+    def with_chunks(size):
+        # A function of its own, so that nothing compiled for another size is used.
+        linearise = compiled(lambda program, data, x: look.linearise(program, data, x))
+
         def action():
-            with patched(stream, BLOCK_ROWS=rows):
-                judge.point(x)
+            with patched(memory, CACHED_BYTES=size), patched(evaluator, _linearise=linearise):
+                judge.at(x)
 
         return action
 
-    seconds = interleave({"numpy": reference} | {str(rows): with_blocks(rows) for rows in BLOCKS}, 3 if quick else 9)
-    for rows in BLOCKS:
-        pair = seconds[str(rows)], seconds["numpy"]
+    seconds = interleave({"numpy": reference} | {str(size): with_chunks(size) for size in CHUNKS}, 3 if quick else 9)
+    for chunk in CHUNKS:
+        pair = seconds[str(chunk)], seconds["numpy"]
         report.add(
             "full gradient pass (f, c, gradient, Jacobian in float64)",
-            block_rows=rows,
-            default=rows == stream.BLOCK_ROWS,
+            chunk=f"{chunk >> 10:,} KiB",
+            default=chunk == memory.CACHED_BYTES,
             milliseconds=1e3 * float(np.median(pair[0])),
             numpy=1e3 * float(np.median(pair[1])),
             ratio=ratio(*pair),
         )
-    report.hold("full gradient pass / numpy", ratio(seconds[str(stream.BLOCK_ROWS)], seconds["numpy"]), 3)
+    report.hold("full gradient pass / numpy", ratio(seconds[str(memory.CACHED_BYTES)], seconds["numpy"]), 3)
     return report
 
 
@@ -98,7 +102,7 @@ def _stages(size: int, d: int) -> list[dict]:
     problem = neyman_pearson(positives, negatives)
     note("building the problem", data)
     x = _point(d)
-    judge_of(problem, x).point(x)
+    judge_of(problem, x).at(x)
     note("one gradient pass", data)
     start = time.perf_counter()
     mescal.certify(problem, x, tol=0.01)

@@ -5,14 +5,13 @@ The reference is `(X * w[:, None]).T @ X` in float64 for the rows of each source
 the effect of the constants: bytes of a chunk of rows, blocks of columns of a symmetric product.
 """
 
-import functools
 from collections.abc import Callable
 
 import jax
 import numpy as np
 
-from mescal.certificate import evaluate
-from mescal.oracle import linear_forms
+from mescal.compiling import compiled
+from mescal.oracle import evaluator, linear_forms, look
 
 from ._measure import Report, interleave, patched, ratio
 from ._problems import judge_of, neyman_pearson, normal_rows
@@ -42,12 +41,14 @@ def _case(report: Report, name: str, size: int, d: int, quick: bool):
         return [(rows * w[:, None]).T @ rows for rows, w in zip((positives, negatives), weights, strict=True)]
 
     def variant(chunk: int | None = None, blocks: int | None = None, directions: bool = False) -> Callable[[], None]:
-        # A body of its own, so that nothing compiled for another variant is used.
-        body = evaluate._product if directions else functools.cache(evaluate._matrix.__wrapped__)
+        # A function of its own, so that nothing compiled for another variant is used.
+        hessian = compiled(lambda program, data, x, weight: look.hessian(program, data, x, 1.0, weight))
+        body = look._product_sums if directions else look._matrix_sums
 
         def action():
             with (
-                patched(evaluate, _matrix=body, HESSIAN_CHUNK_BYTES=chunk or evaluate.HESSIAN_CHUNK_BYTES),
+                patched(evaluator, _hessian=hessian),
+                patched(look, _matrix_sums=body, HESSIAN_CHUNK_BYTES=chunk or look.HESSIAN_CHUNK_BYTES),
                 patched(linear_forms, **({} if blocks is None else {"BLOCKS": blocks, "BLOCK_COLUMNS": 1})),
             ):
                 judge.hessian(x, multipliers)

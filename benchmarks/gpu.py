@@ -16,13 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 
 import mescal
-from mescal.oracle import exact, memory
+from mescal.oracle import look, memory
 from mescal.solvers import Spider
 from mescal.solvers.base import Goal, Memory
-from mescal.solvers.reset import exact_reset
 
 from ._measure import Report, patched
-from ._problems import lagrangian_of, neyman_pearson
+from ._problems import lagrangian_of, neyman_pearson, seen_at
 
 ROWS, D = 1 << 20, 512
 CHUNKS = (8 << 20, 32 << 20, 128 << 20, 512 << 20, 1 << 40)
@@ -42,7 +41,7 @@ def run(quick: bool) -> Report:
     bandwidth = copy_bandwidth(size, repetitions)
     default = memory.chunk_bytes()
     for chunk in dict.fromkeys((*CHUNKS, default)):
-        with patched(exact, chunk_bytes=lambda chunk=chunk: chunk, score_sums=lambda *_: None):
+        with patched(look, chunk_bytes=lambda chunk=chunk: chunk, score_sums=lambda *_: None):
             seconds = pass_seconds(oracle, z, repetitions)
         share = size / seconds / bandwidth
         report.add(
@@ -81,7 +80,7 @@ def run(quick: bool) -> Report:
 def difference(oracle: Any, z: jax.Array) -> float:
     """Between the gradients of both ways, over the size of one."""
     kernel = jax.jit(lambda oracle, z: oracle.exact(z)[0].gradient)(oracle, z)
-    with patched(exact, score_sums=lambda *_: None):
+    with patched(look, score_sums=lambda *_: None):
         ordinary = jax.jit(lambda oracle, z: oracle.exact(z)[0].gradient)(oracle, z)
     return float(jnp.max(jnp.abs(kernel - ordinary)) / jnp.max(jnp.abs(ordinary)))
 
@@ -124,7 +123,7 @@ def step_seconds(problem: mescal.Problem, x: np.ndarray, batch: int, repetitions
         inner = solver.recurse(oracle, reset, kept, target, key, jnp.int32(STEPS))
         return inner.z, inner.steps
 
-    reset = jax.jit(exact_reset)(oracle, z)[0]
+    reset = seen_at(oracle, z)
     key = jax.random.key(0, impl="threefry2x32")
     return fastest(lambda: jax.block_until_ready(epoch(oracle, reset, key)), repetitions) / STEPS
 

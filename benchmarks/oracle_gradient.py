@@ -16,7 +16,7 @@ import numpy as np
 
 import mescal
 from mescal import E
-from mescal.oracle import exact, lagrangian, memory
+from mescal.oracle import lagrangian, memory
 from mescal.oracle.draw import take_rows
 from mescal.problem import Rows
 
@@ -122,7 +122,7 @@ def _drawn_before(sizes: tuple[int, int]) -> Callable:
     def draw(program, data, key, start, count, only=None) -> tuple[Rows | None, ...]:
         line = jax.random.key_data(key)[1] % DRAWN_BEFORE
         return tuple(
-            take_rows(rows, jax.lax.optimization_barrier(jnp.asarray(table)[line]))
+            _of_one(take_rows(rows, jax.lax.optimization_barrier(jnp.asarray(table)[line])))
             for rows, table in zip(data, tables, strict=True)
         )
 
@@ -131,7 +131,12 @@ def _drawn_before(sizes: tuple[int, int]) -> Callable:
 
 def _free_rows(program, data, key, start, count, only=None) -> tuple[Rows | None, ...]:
     """The data as they are: for an oracle that holds no more rows than a batch."""
-    return data
+    return tuple(map(_of_one, data))
+
+
+def _of_one(rows: Rows) -> Rows:
+    """Samples of a family with one member: its axis comes first."""
+    return jax.tree.map(lambda leaf: leaf[None], rows)
 
 
 def _products(oracle, z, key, n) -> jax.Array:
@@ -202,8 +207,8 @@ def _passes(report: Report, repetitions: int):
 
             problem = mescal.Problem(E(lambda w: 0.5 * w @ w), {"c": E(fn, over=rows) <= 0.1})
             oracle, z = lagrangian_of(problem, x)
-            one = _full_pass(oracle, z, exact, ONE_PASS_OUTPUTS=outputs)
-            two = _full_pass(oracle, z, exact, ONE_PASS_OUTPUTS=0)
+            one = _full_pass(oracle, z, lagrangian, ONE_PASS_OUTPUTS=outputs)
+            two = _full_pass(oracle, z, lagrangian, ONE_PASS_OUTPUTS=0)
             seconds = interleave({"one": one, "two": two}, repetitions, inner=3)
             found = ratio(seconds["one"], seconds["two"])
             report.add("exact gradient: one pass / two passes", function=kind, outputs=outputs, ratio=found)
@@ -212,5 +217,5 @@ def _passes(report: Report, repetitions: int):
     limits = ", ".join(f"{best.get(kind, 0)} ({kind})" for kind in ("scores", "two layers"))
     report.conclusions.append(
         f"One pass is the faster up to this many outputs of a source: {limits}; the code uses it up to "
-        f"{exact.ONE_PASS_OUTPUTS}."
+        f"{lagrangian.ONE_PASS_OUTPUTS}."
     )

@@ -12,10 +12,9 @@ import numpy as np
 from mescal.oracle import Lagrangian
 from mescal.solvers import Natasha2, Spider
 from mescal.solvers.base import Goal, Memory
-from mescal.solvers.reset import exact_reset
 
 from ._measure import Report, interleave, ratio
-from ._problems import lagrangian_of, neyman_pearson, normal_rows
+from ._problems import lagrangian_of, neyman_pearson, normal_rows, seen_at
 
 STEPS = 512
 D = 57
@@ -68,7 +67,7 @@ def _recursion(solver, oracle: Lagrangian, z: jax.Array):
         inner = solver.recurse(oracle, reset, memory, target, key, jnp.int32(STEPS))
         return inner.z, inner.steps
 
-    reset = jax.jit(exact_reset)(oracle, z)[0]
+    reset = seen_at(oracle, z)
     key = jax.random.key(0, impl="threefry2x32")
     return lambda: jax.block_until_ready(epoch(oracle, reset, key))
 

@@ -58,11 +58,11 @@ def sigmoid_problem(rng: np.random.Generator, rows: int = 300, d: int = 4, domai
 
 def lagrangian(problem, x, multipliers, penalty, rule="ustat", micro=1024, dtype=np.float32) -> Lagrangian:
     """The augmented Lagrangian of a problem at given multipliers, unscaled."""
-    program, _ = problem.bind(np.asarray(x, dtype))
+    program, _ = problem.bind(np.asarray(x, dtype), dtype=dtype)
     form = equality_form(program, problem.domain)
     return Lagrangian(
         form,
-        problem.device_data(dtype),
+        problem.device_data(program, dtype),
         jax.numpy.asarray(multipliers, dtype),
         jax.numpy.asarray(penalty, dtype),
         surrogate(rule),

@@ -1,18 +1,18 @@
-"""Compiled functions: the option of XLA is used where the compiler takes it, and nowhere else."""
+"""Compiled functions: the options of XLA are used where the compiler takes them, and nowhere else."""
 
 import jax
 import jax.numpy as jnp
 import pytest
 
 from mescal import compiling
-from mescal.compiling import compiled, leaves_emitters_out
+from mescal.compiling import compiled, options_here
 
 
 @pytest.fixture(autouse=True)
 def forget():
-    leaves_emitters_out.cache_clear()
+    options_here.cache_clear()
     yield
-    leaves_emitters_out.cache_clear()
+    options_here.cache_clear()
 
 
 def options_of(monkeypatch) -> list:
@@ -32,33 +32,36 @@ def options_of(monkeypatch) -> list:
     return seen
 
 
-KNOWN = jax.default_backend() == "cpu" and jax.__version_info__ < (0, 11)
+EMITTERS, LEVEL = compiling.OPTIONS
+ON_CPU = jax.default_backend() == "cpu"
+KNOWN = [EMITTERS, LEVEL] if jax.__version_info__ < (0, 11) else [LEVEL]
 
 
-def test_the_option_is_one_of_the_compiler_of_jax_0_10_for_cpus(monkeypatch):
+def test_the_emitters_are_an_option_of_the_compiler_of_jax_0_10_for_cpus(monkeypatch):
     monkeypatch.delenv("XLA_FLAGS", raising=False)
-    assert leaves_emitters_out(compiling.OPTION) == KNOWN
+    assert [name for name, _ in options_here()] == (KNOWN if ON_CPU else [])
 
 
-def test_an_option_that_the_compiler_does_not_know_is_left_out(monkeypatch):
-    monkeypatch.setattr(compiling, "OPTION", "xla_cpu_no_such_option")
+def test_an_option_that_the_compiler_does_not_know_is_left_out_and_the_others_are_not(monkeypatch):
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    monkeypatch.setattr(compiling, "OPTIONS", {"xla_cpu_no_such_option": True, LEVEL: 1})
     seen = options_of(monkeypatch)
     assert compiled(lambda x: x + 1, static_argnums=())(1) == 2
-    assert seen[-1] is None
+    assert seen[-1] == ({LEVEL: 1} if ON_CPU else None)
     assert compiled(lambda x, by: x + by, static_argnums=1)(1, 3) == 4
     assert compiled(lambda x: x * 2)(jnp.ones(2)).tolist() == [2, 2]  # by filter_jit
 
 
-@pytest.mark.skipif(not KNOWN, reason="this compiler has no such option")
-def test_it_is_used_on_a_cpu_unless_somebody_has_set_it(monkeypatch):
+@pytest.mark.skipif(not ON_CPU, reason="accelerators are left alone")
+def test_what_somebody_has_set_is_left_alone(monkeypatch):
     monkeypatch.delenv("XLA_FLAGS", raising=False)
     seen = options_of(monkeypatch)
     assert compiled(lambda x: x + 1, static_argnums=())(1) == 2
-    assert seen[-1] == {compiling.OPTION: False}
-    monkeypatch.setenv("XLA_FLAGS", f"--{compiling.OPTION}=true")
-    leaves_emitters_out.cache_clear()
+    assert seen[-1] == {name: compiling.OPTIONS[name] for name in KNOWN}
+    monkeypatch.setenv("XLA_FLAGS", f"--{EMITTERS}=true --{LEVEL}=3")
+    options_here.cache_clear()
     assert compiled(lambda x: x + 1, static_argnums=())(1) == 2
-    assert seen[-1] is None
+    assert not seen[-1]
 
 
 def test_a_call_that_is_traced_has_no_options():

@@ -18,12 +18,9 @@ FRESH = "import json, sys; {code}; print(json.dumps(sorted(sys.modules)))"
 OURS = ("baselines", "cli", "datasets", "estimators", "experiments", "problems", "report", "testing", "theory.public")
 HEAVY = (
     *("joblib", "matplotlib", "optax", "pandas", "pyarrow", "rich", "sklearn", "torch", "typer"),
-    "scipy.stats",
+    *("jax.experimental.pallas", "scipy.linalg", "scipy.optimize", "scipy.special", "scipy.stats"),
     *(f"mescal.{name}" for name in OURS),
 )
-# Imported at the top of files of the judge and of the oracle; a mark that no longer holds fails, and goes.
-STILL = pytest.mark.xfail(reason="imported at the top of a file that needs it sometimes")
-SOMETIMES = ("scipy.linalg", "scipy.optimize", "scipy.special", "jax.experimental.pallas")
 
 
 def modules_after(code: str) -> set[str]:
@@ -37,7 +34,7 @@ def imported() -> set[str]:
     return modules_after("import mescal")
 
 
-@pytest.mark.parametrize("name", [*HEAVY, *(pytest.param(name, marks=STILL) for name in SOMETIMES)])
+@pytest.mark.parametrize("name", HEAVY)
 def test_importing_mescal_does_not_import(imported, name):
     assert name not in imported
 

@@ -11,9 +11,9 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 import mescal
-from mescal.oracle import exact
+from mescal.oracle import look
 from mescal.oracle.draw import draw_rows
-from mescal.problem import equality_form
+from mescal.problem import Program
 
 
 class First(NamedTuple):
@@ -32,12 +32,12 @@ class Functions:
         self.problem, self.per_pass = problem, per_pass
         with jax.enable_x64(True):
             self.x0 = np.asarray(x0, np.float64)
-            self.form = equality_form(problem.bind(self.x0)[0], problem.domain)
-            self.data = problem.device_data(np.float64)
-        self.inequality = np.asarray(self.form.program.layout.inequality, bool)
-        self.m = self.form.constraints
+            self.program, _ = problem.bind(self.x0)
+            self.data = problem.device_data(self.program, np.float64)
+        self.inequality = np.asarray(self.program.layout.inequality, bool)
+        self.m = self.program.layout.size
         self.passes, self.products = 0, 0
-        self._first, self._hessian, self._product = _compiled(self.form)
+        self._first, self._hessian, self._product = _compiled(self.program)
         self._last: tuple[np.ndarray, First] | None = None
 
     @property
@@ -93,23 +93,18 @@ class Functions:
         raise ValueError(f"a domain of type {type(domain).__name__}, where peers know bounds alone")
 
 
-def _compiled(form):
+def _compiled(program: Program):
     """First order and Hessian as compiled functions of data and point; data are arguments, never constants."""
 
     def first(data, x):
-        found = exact.linearise(form, data, form.join(x, jnp.zeros(form.size - x.size, x.dtype)))
-        return found.objective, found.constraint, found.gradient[: x.size], found.jacobian[:, : x.size]
-
-    def gradient(data, y, factor, weights):
-        _, _, slope, jacobian = first(data, y)
-        return factor * slope + weights @ jacobian
+        at = look.linearise(program, data, x)
+        return at.objective, at.constraint, at.gradient, at.jacobian
 
     def hessian(data, x, factor, weights):
-        _, along = jax.linearize(lambda y: gradient(data, y, factor, weights), x)
-        return jax.lax.map(along, jnp.eye(x.size, dtype=x.dtype))
+        return look.hessian(program, data, x, factor, weights)
 
     def product(data, x, factor, weights, v):
-        return jax.jvp(lambda y: gradient(data, y, factor, weights), (x,), (v,))[1]
+        return look.products(program, data, x, factor, weights, v[:, None])[:, 0]
 
     return jax.jit(first), jax.jit(hessian), jax.jit(product)
 
@@ -119,8 +114,8 @@ class Batches:
 
     def __init__(self, problem: mescal.Problem, x0: np.ndarray, n: int):
         self.n = n
-        program = problem.bind(np.asarray(x0, np.float32))[0]
-        self._data = problem.device_data(np.float32)
+        program, _ = problem.bind(np.asarray(x0, np.float32), dtype=np.float32)
+        self._data = problem.device_data(program, np.float32)
         self._key = jax.random.key(0, impl="threefry2x32")
 
         def means(data, key, seed, step, x):

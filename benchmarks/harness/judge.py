@@ -87,7 +87,7 @@ def _on_bounds(task: Task, x: np.ndarray, multipliers: dict[str, np.ndarray]) ->
     if not (np.abs(x - low) <= task.tol).any() and not (np.abs(high - x) <= task.tol).any():
         return x
     first = functions.first(np.asarray(x, np.float64))
-    weights = functions.form.program.layout.rows(multipliers, "multipliers")
+    weights = functions.program.layout.rows(multipliers, "multipliers")
     slope = first.gradient + weights @ first.jacobian
     near = np.where((x - low <= task.tol) & (slope > 0), low, np.where((high - x <= task.tol) & (slope < 0), high, x))
     return near.astype(x.dtype)

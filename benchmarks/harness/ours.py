@@ -54,7 +54,8 @@ class Minimizer:
         """Run it in the precision of x0, with the rows where programs look for them, as those of the peers are."""
         dtype = np.asarray(task.x0).dtype
         with jax.enable_x64(dtype == np.float64):
-            task.problem.device_data(dtype)
+            program, _ = task.problem.bind(task.x0, dtype=dtype)
+            task.problem.device_data(program, dtype)
             return self._answer(task)
 
     def _answer(self, task: Task) -> Answer:

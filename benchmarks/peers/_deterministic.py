@@ -23,7 +23,7 @@ class Exhausted(Exception):
 
 def small(functions: Functions) -> bool:
     """Whether dense exact Hessians cost little: few variables and few rows."""
-    n, population = functions.x0.size, functions.form.program.population or 1
+    n, population = functions.x0.size, functions.program.population or 1
     return n <= EXACT_HESSIAN and n * population <= EXACT_COST
 
 

@@ -6,15 +6,12 @@ warm starts, and its own stopping test on values it has already computed, so tha
 
 from dataclasses import dataclass
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
 
 import mescal
-from mescal.oracle import Lagrangian, surrogate
-from mescal.problem import equality_form
-from mescal.solvers.reset import exact_reset
+from mescal.oracle.evaluator import evaluator_of
+from mescal.oracle.lagrangian import one_pass
 
 from .._measure import clock
 from ..harness.functions import Functions, domain_is_bounds
@@ -44,53 +41,55 @@ class Solved:
         return self.passes * self.population
 
 
-@jax.jit
-def _evaluate(oracle: Lagrangian, x: jax.Array):
-    """Value and gradient in x at the best slacks, the constraint, and the slacks."""
-    form = oracle.form
-    reset, _ = exact_reset(oracle, form.join(x, jnp.zeros(form.size - x.size, x.dtype)))
-    _, slack = form.split(reset.z)
-    return reset.value, form.split(reset.gradient)[0], reset.constraint, slack
-
-
 class LbfgsB:
     """AL + L-BFGS-B on one problem; compiled once."""
 
     def __init__(self, problem: mescal.Problem, x0: np.ndarray):
-        with jax.enable_x64(True):
-            self.x0 = np.asarray(x0, np.float64)
-            self.form = equality_form(problem.bind(self.x0)[0], problem.domain)
-            self.data = problem.device_data(np.float64)
-        population = self.form.program.population
+        self.x0 = np.asarray(x0, np.float64)
+        self.program, _ = problem.bind(self.x0)
+        self.looks = evaluator_of(problem, self.program)
+        population = self.program.population
         assert population is not None
         self.population = population
         self.low, self.high = Functions(problem, x0).bounds()
 
+    def evaluate(
+        self, x: np.ndarray, multipliers: np.ndarray, penalty: float
+    ) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+        """Value and gradient in x at the best slacks, the constraint with them, and the slacks; few constraints in one pass."""
+        at = self.looks.at(x) if one_pass(self.program) else None
+        objective, constraint = self.looks.values(x) if at is None else (at.objective, at.constraint)
+        inequality = self.program.layout.inequality
+        slack = np.where(inequality, np.maximum(0, -(constraint + multipliers / penalty)), 0.0)
+        shifted = constraint + slack
+        weight = multipliers + penalty * shifted
+        gradient = self.looks.slope(x, 1.0, weight) if at is None else at.gradient + weight @ at.jacobian
+        value = objective + (multipliers + penalty / 2 * shifted) @ shifted
+        return float(value), gradient, shifted, slack[inequality]
+
     def solve(self, tol: float, max_passes: float = np.inf, max_seconds: float = np.inf) -> Solved:
         """To stationarity and feasibility of `tol`; the second order is nobody's business here."""
-        with jax.enable_x64(True):
-            return self._solve(tol, max_passes, clock() + max_seconds)
+        return self._solve(tol, max_passes, clock() + max_seconds)
 
     def _stationarity(self, x: np.ndarray, gradient: np.ndarray) -> float:
         """The length of the step that a unit gradient step makes within the bounds."""
         return float(np.linalg.norm(x - np.clip(x - gradient, self.low, self.high)))
 
     def _solve(self, tol: float, max_passes: float, deadline: float) -> Solved:
-        x, lam = self.x0, np.zeros(self.form.constraints)
+        x, lam = self.x0, np.zeros(self.program.layout.size)
         passes, last = 0, None
         for k in range(OUTER):
             penalty = 1.1 ** (k + 1)
-            oracle = Lagrangian(self.form, self.data, jnp.asarray(lam), jnp.asarray(penalty), surrogate("ustat"))
             seen: dict[str, np.ndarray] = {}
 
-            def full(x, oracle=oracle, seen=seen):
+            def full(x, lam=lam, penalty=penalty, seen=seen):
                 nonlocal passes
                 if seen and (passes >= max_passes or clock() > deadline):
                     raise StopIteration
                 passes += 1
-                value, gradient, constraint, slack = (np.asarray(part) for part in _evaluate(oracle, x))
+                value, gradient, constraint, slack = self.evaluate(x, lam, penalty)
                 seen.update(x=np.array(x), gradient=gradient, constraint=constraint, slack=slack)
-                return float(value), gradient
+                return value, gradient
 
             def small(xk, seen=seen):
                 if np.array_equal(xk, seen["x"]) and self._stationarity(seen["x"], seen["gradient"]) <= VERIFY * tol:
@@ -140,7 +139,7 @@ class AugmentedLbfgsB:
         solved = peer.solve(task.tol, task.budget.work / size, task.budget.seconds)
         seconds = clock() - start
         multipliers = {}
-        layout = peer.form.program.layout
+        layout = peer.program.layout
         for name, rows in zip(layout.names, layout.slices, strict=True):
             multipliers[name] = solved.multipliers[rows]
         return Answer(

@@ -1,49 +1,59 @@
-"""Compiled functions, with the option of XLA that suits them.
+"""Compiled functions, with the options of XLA that suit them.
 
-XLA's fusion emitters for CPUs take a third of the time that these programs need to compile, and what they emit runs a few per
-cent faster at most (`benchmarks/compiling.py`): seconds for milliseconds. They are left out where the compiler knows the option,
-as that of JAX 0.10 does and that of 0.11 does not; accelerators, and whoever sets the option in `XLA_FLAGS`, are left alone.
+On CPUs these programs are compiled without XLA's fusion emitters and at LLVM's first level of optimisation: a third of the time,
+for what runs a few per cent slower at most, since nearly all of it is products of matrices (`benchmarks/compiling.py`): seconds for
+milliseconds. Each option is left out where the compiler does not know it (that of JAX 0.11 has no such emitters) or where
+`XLA_FLAGS` sets it; accelerators are left alone.
 """
 
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache, partial, wraps
-from typing import Any, TypeVar
+from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 
-F = TypeVar("F", bound=Callable)
-
-OPTION = "xla_cpu_use_fusion_emitters"
+OPTIONS = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
 
 
-def compiled(function: F, static_argnums: int | tuple[int, ...] | None = None) -> F:
-    """`eqx.filter_jit`, or `jax.jit` where there are `static_argnums`.
+def compiled(function: Callable, static_argnums: int | tuple[int, ...] | None = None) -> Callable[..., Any]:
+    """`eqx.filter_jit`, or `jax.jit` where there are `static_argnums`; called with arrays of numpy or of JAX alike.
 
     JAX takes options of the outermost jit alone: a call with traced arguments has none.
     """
     jit: Any = eqx.filter_jit if static_argnums is None else partial(jax.jit, static_argnums=static_argnums)
-    plain, without_emitters = jit(function), jit(function, compiler_options={OPTION: False})
+    plain, quick = jit(function), cache(lambda: jit(function, compiler_options=dict(options_here())))
 
     @wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
         traced = any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((arguments, named)))
-        chosen = plain if traced or not leaves_emitters_out(OPTION) else without_emitters
-        return chosen(*arguments, **named)
+        return (plain if traced or not options_here() else quick())(*arguments, **named)
 
-    return call  # pyright: ignore[reportReturnType]
+    return call
+
+
+def in_precision(dtype: Any) -> AbstractContextManager:
+    """Where programs are traced and called that compute in `dtype`: 64-bit types are let in for float64 alone."""
+    return jax.enable_x64(True) if np.dtype(dtype) == np.float64 else nullcontext()
 
 
 @cache
-def leaves_emitters_out(option: str) -> bool:
-    """Whether programs are for a CPU whose compiler takes the option, and nobody has set it."""
-    if jax.default_backend() != "cpu" or option in os.environ.get("XLA_FLAGS", ""):
-        return False
+def options_here() -> tuple[tuple[str, Any], ...]:
+    """The options that the compiler of the default device takes; none for accelerators."""
+    if jax.default_backend() != "cpu":
+        return ()
+    wanted = tuple((name, value) for name, value in OPTIONS.items() if name not in os.environ.get("XLA_FLAGS", ""))
+    return wanted if are_taken(wanted) else tuple(option for option in wanted if are_taken((option,)))
+
+
+def are_taken(options: tuple[tuple[str, Any], ...]) -> bool:
+    """Whether the compiler knows these options."""
     try:
-        jax.jit(jnp.negative, compiler_options={option: False})(jnp.zeros(()))
+        jax.jit(lambda: 0, compiler_options=dict(options))()
     except jax.errors.JaxRuntimeError:
         return False
     return True

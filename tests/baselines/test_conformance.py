@@ -71,18 +71,18 @@ class TestEveryBaseline:
 
     def test_budgets_and_callbacks_end_a_run(self, known, solved, name):
         _ = solved[name]  # compiled by then
-        work = known[name].solve(name, tol=1e-6, max_work=30_000)
+        work = known[name].solve(name, tol=1e-8, max_work=30_000)
         assert work.status is Status.WORK_LIMIT and 30_000 < work.work.total < 90_000
-        time = known[name].solve(name, tol=1e-6, max_seconds=1e-3)
+        time = known[name].solve(name, tol=1e-8, max_seconds=1e-3)
         assert time.status is Status.TIME_LIMIT
         rows = []
-        stopped = known[name].solve(name, tol=1e-6, callback=lambda row: row.outer == 1, progress=rows.append)
+        stopped = known[name].solve(name, tol=1e-8, callback=lambda row: row.outer == 1, progress=rows.append)
         assert stopped.status is Status.STOPPED and len(stopped.history) == 2 == len(rows)
 
         def interrupt(row):
             raise KeyboardInterrupt
 
-        interrupted = known[name].solve(name, tol=1e-6, callback=interrupt)
+        interrupted = known[name].solve(name, tol=1e-8, callback=interrupt)
         assert interrupted.status is Status.INTERRUPTED
         for result in (work, time, stopped, interrupted):
             assert not result.converged and np.isfinite(result.x).all() and "NOT CERTIFIED" in str(result)

@@ -7,7 +7,7 @@ import mescal
 from mescal import E, baselines
 from mescal.baselines.run import Run
 from mescal.outer.settings import check_settings
-from mescal.solvers.drive import advance, begin
+from mescal.solvers.drive import compiled_advance as advance, compiled_begin as begin
 from mescal.testing import count_calls
 
 STEPS = 5

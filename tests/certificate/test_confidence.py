@@ -17,7 +17,7 @@ import scipy.linalg
 import mescal
 from mescal import E, Sampler
 from mescal.certificate import confidence, sampled
-from mescal.certificate.evaluate import Judge
+from mescal.oracle.evaluator import evaluator_of
 from mescal.sets import Ball, Box, NonNegative
 
 REPETITIONS = 1000
@@ -262,7 +262,7 @@ def test_a_curvature_that_is_decided_is_not_measured_again():
         assert look.work.counts["hvp_samples"] == once["hvp_samples"] > 0
         assert look.work.counts["gradient_samples"] - once["gradient_samples"] == 2 * extra * sampled.LOOKS[0]
     # Slacks that each look chooses from its samples may make another cone of it: there, it is measured again.
-    chosen = mescal.certify(STREAM, X, np.array([0.7, 1.0, 0.0]), tol=mescal.Tolerance(gradient=0.25, curvature=0.3))
+    chosen = mescal.certify(STREAM, X, np.array([0.7, 1.0, 0.0]), tol=mescal.Tolerance(gradient=0.235, curvature=0.3))
     assert chosen.stationarity.how.split()[0] in chosen.curvature.how
     assert chosen.work.counts["hvp_samples"] > once["hvp_samples"]
 
@@ -333,21 +333,57 @@ def test_spreads_of_weighted_rows_match_numpy():
     rows, weights = rng.normal(size=(60, 3)), rng.uniform(0.1, 3, 60)
     problem, x = mescal.Problem(E(weighted_square, over=rows, weights=weights)), np.array([0.7, -0.4])
     program, _ = problem.bind(x)
-    judge = Judge(program, problem.sources)
+    judge, sources = evaluator_of(problem, program), problem.sources
     w = weights / weights.mean()
     centred = lambda values: w[:, None] * (values - np.average(values, axis=0, weights=weights))
     gradients = rows[:, :2] * x + rows[:, 2:] * [1, 0]
-    found = confidence.moments(judge, (True,), x, np.zeros(0))
+    found = confidence.moments(judge, sources, (True,), x, np.zeros(0))
     expected = np.linalg.eigvalsh(centred(gradients).T @ centred(gradients) / 60 / 59)
     assert found.gradient.trace == pytest.approx(expected.sum())
     assert found.gradient.norm == pytest.approx(expected.max())
     values = 0.5 * rows[:, :2] @ x**2 + rows[:, 2] * x[0]
     assert found.objective == pytest.approx(np.mean(centred(values[:, None]) ** 2) / 59)
     spread = np.mean(centred(rows[:, :2]) ** 2, axis=0).max() / 60  # Hessians are diagonal
-    assert confidence.hessian_spread(judge, (True,), x, np.zeros(0), 0) == pytest.approx(1.2 * spread, rel=0.03)
+    assert confidence.hessian_spread(judge, sources, (True,), x, np.zeros(0), 0) == pytest.approx(
+        1.2 * spread, rel=0.03
+    )
     u = np.array([0.6, 0.8])
     along = np.mean(centred(rows[:, :2] @ u[:, None] ** 2) ** 2) / 59
     assert confidence.directional(judge, (True,), x, np.zeros(0), u) == pytest.approx(along)
+
+
+def rate(x, row):
+    return jnp.tanh(row @ x)
+
+
+def test_spreads_of_groups_with_one_function_match_numpy():
+    """Groups are joined, their errors are independent: every row of c has that of its own group, the gradient those of all."""
+    rng = np.random.default_rng(4)
+    groups, x, weight = (
+        [rng.normal(size=(n, 2)) for n in (20, 31, 25)],
+        np.array([0.7, -0.4]),
+        np.array([0.5, -1.0, 2.0]),
+    )
+    problem = mescal.Problem(E(first_coordinate), {f"{g}": E(rate, over=rows) <= 0 for g, rows in enumerate(groups)})
+    program, _ = problem.bind(x)
+    assert len(program.families) == 1
+    judge, sources, noisy = evaluator_of(problem, program), problem.sources, (True, True, True)
+    found = confidence.moments(judge, sources, noisy, x, weight)
+    slopes = [(1 - np.tanh(rows @ x) ** 2)[:, None] * rows for rows in groups]
+    variances = [np.var(np.tanh(rows @ x)) / (len(rows) - 1) for rows in groups]
+    np.testing.assert_allclose(found.constraint, np.diag(variances), rtol=1e-12, atol=1e-16)
+    covariance = sum(w**2 * np.cov(j.T, ddof=0) / (len(j) - 1) for w, j in zip(weight, slopes, strict=True))
+    assert found.gradient.trace == pytest.approx(np.trace(covariance))
+    assert found.gradient.norm == pytest.approx(np.linalg.eigvalsh(covariance)[-1])
+    assert found.jacobian == pytest.approx(sum(np.var(j, axis=0).sum() / (len(j) - 1) for j in slopes))
+    assert found.objective == 0
+    u, along = np.array([0.6, 0.8]), 0.0
+    for w, rows in zip(weight, groups, strict=True):
+        t = np.tanh(rows @ x)
+        along += w**2 * np.var(-2 * t * (1 - t**2) * (rows @ u) ** 2) / (len(rows) - 1)
+    assert confidence.directional(judge, noisy, x, weight, u) == pytest.approx(along)
+    one = confidence.moments(judge, sources, (False, True, False), x, weight)
+    np.testing.assert_allclose(one.constraint, np.diag([0, variances[1], 0]), rtol=1e-12, atol=1e-16)
 
 
 def test_large_problems_are_measured_without_matrices(monkeypatch):

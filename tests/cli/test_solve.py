@@ -61,7 +61,7 @@ def test_the_same_run_is_shown_and_not_run_again(mescal, tiny):
 
 
 def test_without_a_certificate_the_exit_code_is_1(mescal):
-    hopeless = ["--tol", "1e-12", "--max-outer", "1"]
+    hopeless = ["--tol", "1e-12", "--max-outer", "2"]
     result = mescal("solve", "saddles/circle", "--set", "sigma=0", *hopeless, "--out", "r", "-q")
     assert result.exit_code == 1
     assert (

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -10,8 +11,6 @@ import numpy as np
 import mescal
 from mescal.oracle import Lagrangian, surrogate
 from mescal.problem import equality_form
-from mescal.solvers.drive import advance
-from mescal.theory.survey import survey
 from tests.devices.problems import collectives, measures, problem
 
 X = np.full(5, 0.3, np.float32)
@@ -29,8 +28,8 @@ CALLS = {
 
 def oracle_of(stated: mescal.Problem) -> Lagrangian:
     """The augmented Lagrangian at some multiplier and penalty."""
-    form = equality_form(stated.bind(X)[0], stated.domain)
-    data = stated.device_data(np.float32)
+    program, _ = stated.bind(X, dtype=np.float32)
+    form, data = equality_form(program, stated.domain), stated.device_data(program, np.float32)
     return Lagrangian(form, data, jnp.asarray([0.4], jnp.float32), jnp.float32(3.0), surrogate("ustat"))
 
 
@@ -57,27 +56,22 @@ def estimates(plain: mescal.Problem, sharded: mescal.Problem) -> dict:
     return found
 
 
-def solved(stated: mescal.Problem, solver: str) -> dict:
-    """A solve, and the collectives of its compiled loop and of the survey before it."""
+def solved(stated: mescal.Problem, solver: str, dumped: Path) -> dict:
+    """A solve, and the collectives of every program that was compiled for it, as XLA wrote them down in a folder."""
     result = mescal.minimize(stated, np.zeros(5, np.float32), solver=solver, tol=1e-3, seed=1)
-    oracle = oracle_of(stated)
-    chosen = mescal.solvers.get(solver).sized(oracle.population)
-    from mescal.solvers.base import Goal, Memory
-
-    plan = chosen.plan(Goal(1e-3, 1e-3, 100, oracle.population, 1024, 1024), jnp.float32)
-    state = chosen.init(oracle, Z, plan, Memory.fresh(1.0, jnp.float32), KEY)
-    loop = advance.lower(chosen, oracle, state, plan, jnp.int32(4)).compile()
+    programs = [path.read_text() for path in dumped.glob("*after_optimizations.txt")]
     return {
         "x": np.asarray(result.x).tolist(),
         "work": result.work.total,
         "converged": result.converged,
         "measures": measures(result.certificate),
-        "collectives": collectives(loop.compiled.as_text() + survey.lower(oracle, Z, KEY).compile().as_text()),
+        "programs": len(programs),
+        "collectives": collectives("\n".join(programs)),
     }
 
 
-def main(what: str):
-    """Print what was asked for."""
+def main(what: str, how: str = "", dumped: str = ""):
+    """Print what was asked for: `estimates`, or a solver on rows that are `plain` or `sharded`."""
     mesh = jax.make_mesh((4, 2), ("a", "b"))
     plain, sharded = problem(lambda arrays: arrays), problem(lambda arrays: mescal.shard(arrays, mesh))
     if what == "estimates":
@@ -85,9 +79,9 @@ def main(what: str):
         for name, stated in (("plain", plain), ("sharded", sharded)):
             found[name] = measures(mescal.certify(stated, X))
     else:
-        found = {"plain": solved(plain, what), "sharded": solved(sharded, what)}
+        found = solved(plain if how == "plain" else sharded, what, Path(dumped))
     print(json.dumps(found))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

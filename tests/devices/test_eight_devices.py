@@ -16,10 +16,10 @@ REDUCTIONS = {"all-reduce", "reduce-scatter"}
 ROUNDING = 1e-5  # relative; sqrt(1500) eps is 5e-6
 
 
-def on_eight_devices(what: str) -> dict:
-    flags = "--xla_force_host_platform_device_count=8"
+def on_eight_devices(*what: str, flags: str = "") -> dict:
+    flags += " --xla_force_host_platform_device_count=8"
     surroundings = os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
-    command = [sys.executable, "-m", "tests.devices.eight_devices", what]
+    command = [sys.executable, "-m", "tests.devices.eight_devices", *what]
     done = subprocess.run(command, cwd=ROOT, env=surroundings, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])
@@ -50,12 +50,18 @@ def test_the_judge_says_the_same(compared):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("solver", ["spider", "newton-cg"])
-def test_solves_end_at_the_same_certificate(solver):
-    found = on_eight_devices(solver)
-    plain, sharded = found["plain"], found["sharded"]
+def test_solves_end_at_the_same_certificate(solver, tmp_path):
+    """And of all programs that are compiled on the way, solver's and judge's, none exchanges anything but sums."""
+    plain, sharded = (
+        on_eight_devices(
+            solver, how, str(tmp_path / how), flags=f"--xla_dump_to={tmp_path / how} --xla_dump_hlo_as_text"
+        )
+        for how in ("plain", "sharded")
+    )
     assert plain["converged"] and sharded["converged"]
+    assert plain["programs"] and sharded["programs"]
     # steps amplify rounding; both ends are certified to 1e-3 over a distance of about one
     assert sharded["measures"]["objective"] == pytest.approx(plain["measures"]["objective"], abs=1e-3)
     assert sharded["measures"]["curvature"] == pytest.approx(plain["measures"]["curvature"], abs=1e-3)
     assert plain["collectives"] == []
-    assert set(sharded["collectives"]) <= REDUCTIONS
+    assert sharded["collectives"] and set(sharded["collectives"]) <= REDUCTIONS

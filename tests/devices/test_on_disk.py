@@ -66,6 +66,36 @@ def test_the_judge_says_the_same(both):
     assert measures(mescal.certify(on_disk, X)) == measures(mescal.certify(plain, X))
 
 
+def test_columns_of_64_bits_are_judged_as_they_are(tmp_path):
+    """Callbacks run in threads of their own, where 64-bit types are not let in: nothing may be rounded on the way."""
+    rng = np.random.default_rng(5)
+    table = {"a": 1 + 1e-12 * rng.normal(size=(3000, 2)), "i": 2**40 + rng.integers(9, size=3000)}
+    weights = rng.uniform(0.5, 2.0, 3000)
+
+    def fn(x, row):
+        return jnp.sum(row["a"] * x) - 2 + 1e-3 * (row["i"] - 2**40)
+
+    problems = [
+        mescal.Problem(E(fn, over=over, weights=weights) + 0.0 * E(lambda x: x @ x))
+        for over in (table, store(tmp_path)(table))
+    ]
+    found = [mescal.certify(stated, np.ones(2)).objective.value for stated in problems]
+    exact = np.average(np.sum(table["a"] - 1, axis=1) + 1e-3 * (table["i"] - 2**40), weights=weights)
+    assert found[0] == found[1] == pytest.approx(exact, rel=1e-9)
+
+
+def test_weights_in_memory_are_copied(tmp_path):
+    """What is written into them later is not seen; two expectations with the same ones still have one source."""
+    rng = np.random.default_rng(6)
+    rows, weights = rng.normal(size=(40, 2)), rng.uniform(0.5, 2.0, 40)
+    value, over = np.average(rows @ np.ones(2), weights=weights), store(tmp_path)(rows)
+    first, second = (E(lambda x, a, k=k: a[k] * x[k], over=over, weights=weights) for k in range(2))
+    problem = mescal.Problem(first + second)
+    assert len(problem.sources) == 1
+    weights[:20] = 0
+    assert mescal.certify(problem, np.ones(2)).objective.value == pytest.approx(value, rel=1e-12)
+
+
 def test_the_judge_takes_rows_on_disk_as_a_sample(both):
     found, expected = (mescal.certify(p, X, as_sample=True, seed=2) for p in (both[1], both[0]))
     assert measures(found) == pytest.approx(measures(expected), rel=1e-12)

@@ -42,7 +42,7 @@ def timeless(value):
 
 
 def content(root: Path) -> dict[str, object]:
-    """Everything that a store holds, by path, without times."""
+    """Everything that a store holds, by path, without times; numbers of a history as they are written, so that nan equals nan."""
     found: dict[str, object] = {}
     for file in sorted(path for path in root.rglob("*") if path.is_file()):
         name = str(file.relative_to(root))
@@ -53,7 +53,7 @@ def content(root: Path) -> dict[str, object]:
                 found[name] = {key: arrays[key].tobytes() for key in sorted(arrays.files)}
         else:
             columns = load_run(file.parent).history
-            found[name] = {key: column.tolist() for key, column in columns.items() if key != "seconds"}
+            found[name] = {key: list(map(repr, column.tolist())) for key, column in columns.items() if key != "seconds"}
     return found
 
 

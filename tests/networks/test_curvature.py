@@ -23,11 +23,9 @@ def test_hvp_memory_stays_at_a_few_gradients(task, make_plain, network, key):
     width = 64
     x = make_plain(jax.random.key(0), (6, width, width, 1))
     problem = task.problem(network)
-    program, _ = problem.bind(x)
-    form = equality_form(program, problem.domain)
-    oracle = Lagrangian(
-        form, problem.device_data(np.float32), jnp.zeros(3), jnp.asarray(1.1), surrogate("ustat"), micro=128
-    )
+    program, _ = problem.bind(x, dtype=np.float32)
+    form, data = equality_form(program, problem.domain), problem.device_data(program, np.float32)
+    oracle = Lagrangian(form, data, jnp.zeros(3), jnp.asarray(1.1), surrogate("ustat"), micro=128)
     z = jnp.zeros(form.size, jnp.float32)
     n = jnp.int32(128)
     gradient = jax.jit(lambda o, y, v: o.gradient(y, key, n)[0]).lower(oracle, z, z).compile()

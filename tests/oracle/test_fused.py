@@ -7,7 +7,7 @@ import pytest
 
 import mescal
 from mescal import E
-from mescal.oracle import Lagrangian, exact, fused, surrogate
+from mescal.oracle import Lagrangian, fused, surrogate
 from mescal.problem import equality_form
 
 RNG = np.random.default_rng(0)
@@ -40,8 +40,8 @@ def made(objective, constraint, rows, others) -> tuple[Lagrangian, jax.Array]:
         {"rate": E(constraint, over=rows) - 0.4 * E(score, over=others) <= 0.2, "unit": E(lambda w: w @ w) == 1.0},
     )
     x = RNG.normal(size=rows.shape[1]).astype(np.float32) / np.float32(np.sqrt(rows.shape[1]))
-    form = equality_form(problem.bind(x)[0], problem.domain)
-    data = problem.device_data(x.dtype)
+    program, _ = problem.bind(x, dtype=x.dtype)
+    form, data = equality_form(program, problem.domain), problem.device_data(program, x.dtype)
     multipliers = jnp.asarray([0.3, -0.2], jnp.float32)
     return Lagrangian(form, data, multipliers, jnp.float32(1.1), surrogate("ustat")), form.join(
         jnp.asarray(x), jnp.ones(1)
@@ -54,10 +54,10 @@ def test_the_kernel_equals_the_ordinary_pass(size, width, objective, monkeypatch
     monkeypatch.setattr(fused, "PROGRAMS", 4)
     rows = RNG.normal(size=(size, width)).astype(np.float32)
     oracle, z = made(objective, score, rows, rows[: size // 2 + 1] + np.float32(1))
-    assert fused.score_sums(oracle.form, 0, oracle.data[0], z[:width]) is not None
-    kernel = exact.linearise(oracle.form, oracle.data, z)
+    assert fused.score_sums(oracle.form.program, 0, oracle.data[0], z[:width]) is not None
+    kernel, _ = jax.jit(lambda oracle, z: oracle.linearise(z))(oracle, z)
     monkeypatch.setattr(fused, "INTERPRET", False)
-    ordinary = exact.linearise(oracle.form, oracle.data, z)
+    ordinary, _ = jax.jit(lambda oracle, z: oracle.linearise(z))(oracle, z)
     for one, other in zip(kernel, ordinary, strict=True):
         np.testing.assert_allclose(one, other, rtol=2e-5, atol=2e-6)
 
@@ -75,8 +75,8 @@ def test_the_kernel_equals_the_ordinary_pass(size, width, objective, monkeypatch
 def test_other_functions_go_the_ordinary_way(function):
     rows = RNG.normal(size=(20, 4)).astype(np.float32)
     oracle, z = made(function, score, rows, rows + 1)
-    assert fused.score_sums(oracle.form, 0, oracle.data[0], z[:4]) is None
-    assert fused.score_sums(oracle.form, 1, oracle.data[1], z[:4]) is not None
+    assert fused.score_sums(oracle.form.program, 0, oracle.data[0], z[:4]) is None
+    assert fused.score_sums(oracle.form.program, 1, oracle.data[1], z[:4]) is not None
 
 
 def test_weights_vectors_and_other_types_go_the_ordinary_way():
@@ -89,13 +89,13 @@ def test_weights_vectors_and_other_types_go_the_ordinary_way():
         (vector, np.ones(4, np.float32)),
         (split, {"w": np.ones(4, np.float32)}),
     ):
-        program, flat = problem.bind(x)
-        form = equality_form(program, problem.domain)
-        assert fused.score_sums(form, 0, problem.device_data(np.float32)[0], jnp.asarray(flat)) is None
+        program, flat = problem.bind(x, dtype=np.float32)
+        rows = problem.device_data(program, np.float32)[0]
+        assert fused.score_sums(program, 0, rows, jnp.asarray(flat)) is None
 
 
 def test_without_a_gpu_nothing_changes(monkeypatch):
     monkeypatch.setattr(fused, "INTERPRET", False)
     rows = RNG.normal(size=(20, 4)).astype(np.float32)
     oracle, z = made(loss, score, rows, rows + 1)
-    assert jax.default_backend() == "gpu" or fused.score_sums(oracle.form, 0, oracle.data[0], z[:4]) is None
+    assert jax.default_backend() == "gpu" or fused.score_sums(oracle.form.program, 0, oracle.data[0], z[:4]) is None

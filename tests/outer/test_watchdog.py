@@ -23,10 +23,12 @@ def sleeps_while_it_is_traced(x, a):
     return jnp.sum((x - a) ** 2)
 
 
-def test_a_function_that_hangs_is_named(caplog):
+@pytest.mark.parametrize("solver", ["spider", "auto"])
+def test_a_function_that_hangs_is_named(caplog, solver):
+    """It is traced while the run is set up."""
     problem = mescal.Problem(E(sleeps_while_it_is_traced, over=ROWS))
     with caplog.at_level(logging.WARNING, logger="mescal"):
-        mescal.minimize(problem, X0, tol=0.1, solver="spider", watchdog=0.1, max_outer=1, max_inner=1)
+        mescal.minimize(problem, X0, tol=0.1, solver=solver, watchdog=0.1, max_outer=1, max_inner=1)
     assert "the function sleeps_while_it_is_traced (test_watchdog.py, line" in caplog.text
     assert "time.sleep(0.4)" in caplog.text
 
@@ -37,6 +39,19 @@ def test_a_dog_that_has_nothing_to_say_is_silent(caplog):
             time.sleep(0.05)
             dog.move("the next step")
     assert caplog.text == ""
+
+
+def test_a_dog_can_watch_again(caplog):
+    """Between two watches it sleeps, however long that takes."""
+    dog = Watchdog(0.1)
+    with caplog.at_level(logging.WARNING, logger="mescal"):
+        with dog:
+            dog.move("the next step")
+        time.sleep(0.3)
+        assert caplog.text == ""
+        with dog:
+            time.sleep(0.3)
+    assert "in the next step" in caplog.text
 
 
 def test_complaints_grow_rarer(caplog):
@@ -64,11 +79,11 @@ def full_memory(monkeypatch):
     asked = []
 
     def make(times):
-        def full(solver, oracle, *rest):
-            asked.append(oracle.micro)
+        def full(solver, sub, *rest):
+            asked.append(sub.lagrangian.micro)
             if len(asked) <= times:
                 raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 4 GiB")
-            return advance(solver, oracle, *rest)
+            return advance(solver, sub, *rest)
 
         monkeypatch.setattr(inner, "advance", full)
         return asked

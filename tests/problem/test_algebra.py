@@ -8,6 +8,7 @@ import pytest
 import mescal
 from mescal import E
 from mescal.errors import InputError, InputTypeError
+from mescal.problem import Rows
 
 ROWS = np.random.default_rng(0).normal(size=(6, 2))
 X = np.array([0.5, -1.0])
@@ -23,10 +24,17 @@ def constraint_value(constraint) -> np.ndarray:
     program, vector = problem.bind(X)
     with jax.enable_x64(True):
         total = program.deterministic(jnp.asarray(vector))[1]
-        for k, rows in enumerate(problem.device_data(np.float64)):
-            assert rows is not None
-            total = total + program.contribution(k, jnp.asarray(vector), rows)[1].mean(0)
+        for k, member, source in members(program):
+            rows = problem.sources[source].placed(np.float64)
+            assert isinstance(rows, Rows)
+            c = program.contribution(k, jnp.asarray(vector), rows, member)[1].mean(0)
+            total = total + program.spread(k, c, member)
         return np.asarray(total)
+
+
+def members(program):
+    """Family, number in it, and source."""
+    return [(k, g, source) for k, family in enumerate(program.families) for g, source in enumerate(family.members)]
 
 
 MEAN = (ROWS @ X).mean()

@@ -34,7 +34,7 @@ def refused(call, *words):
 class TestParameters:
     def check(self, x, fn):
         built = mescal.Problem(E(fn, over=ROWS), {"c": E(fn, over=ROWS) <= 0})
-        program, vector = built.bind(x)
+        program, vector = built.bind(x, dtype=built.working_type(x))
         restored = program.parameters.restore(vector)
         assert jax.tree.structure(restored) == jax.tree.structure(x)
         for a, b in zip(jax.tree.leaves(restored), jax.tree.leaves(x), strict=True):

@@ -58,7 +58,7 @@ def test_rows_are_drawn_once_per_population(problem):
 def test_the_functions_are_the_same_on_these_rows(problem):
     part = mescal.subsample(problem, 100)
     x = np.array([0.5, -1.0, 0.25])
-    a = population(part).arrays["a"].astype(np.float64)
+    a = np.asarray(population(part).arrays["a"], np.float64)
     expected = 2 * np.mean((a @ x) ** 2) - 0.5 * np.mean(a @ x) + x @ x + 3
     unconstrained = mescal.Problem(part.objective)
     assert mescal.certify(unconstrained, x, {}).objective.value == pytest.approx(expected, abs=1e-9)
@@ -95,8 +95,9 @@ def test_a_large_problem_starts_from_its_sample():
         return jnp.logaddexp(0.0, -a @ x)
 
     large = mescal.Problem(E(loss, over=rows), {"sphere": E(lambda x: x @ x) == 1.0})
-    first = mescal.minimize(mescal.subsample(large, 300), np.ones(4, np.float32), solver="newton-cg", tol=1e-3)
-    cold = mescal.minimize(large, np.ones(4, np.float32), solver="newton-cg", tol=1e-3)
+    start = np.array([1.0, -2.0, 3.0, -4.0], np.float32)
+    first = mescal.minimize(mescal.subsample(large, 300), start, solver="newton-cg", tol=1e-3)
+    cold = mescal.minimize(large, start, solver="newton-cg", tol=1e-3)
     warm = mescal.minimize(large, start=first, solver="newton-cg", tol=1e-3)
     assert first.converged and cold.converged and warm.converged
     assert warm.work.total < cold.work.total

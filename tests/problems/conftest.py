@@ -37,9 +37,10 @@ def exact_functions(problem: Problem, x0: np.ndarray, rows: int | None = None) -
 
     def both(x):
         f, c = program.deterministic(x)
-        for source, rows in enumerate(data):
-            part_f, part_c = program.contribution(source, x, rows)
-            f, c = f + jnp.mean(part_f), c + jnp.mean(part_c, axis=0)
+        for k, family in enumerate(program.families):
+            for member, source in enumerate(family.members):
+                part_f, part_c = program.contribution(k, x, data[source], member)
+                f, c = f + jnp.mean(part_f), c + program.spread(k, jnp.mean(part_c, axis=0), member)
         return f, c
 
     def lagrangian(x, multipliers):

@@ -1,5 +1,6 @@
 """Neyman-Pearson and fairness: the paper's formulas written out in numpy, and tight constraints that are active."""
 
+import jax
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -118,7 +119,8 @@ def test_diabetes_tight_is_active_and_diabetes_is_slack(exact):
 def test_tight_constraints_are_active_on_a_subsample(get, exact, name):
     """Without the constraint the solution violates it; with it, it holds with equality and a positive multiplier."""
     named = get(f"fairness/{name}")
-    (features, labels), population, target = (source.arrays for source in named.problem.sources)
+    arrays = [jax.tree.map(np.asarray, source.arrays) for source in named.problem.sources]
+    (features, labels), population, target = arrays
     part = fairness_problem(
         (features[:SUBSAMPLE], labels[:SUBSAMPLE]),
         population[:SUBSAMPLE],

@@ -20,14 +20,16 @@ def samples_of(sampler, key, draws=DRAWS):
 
 
 def evaluate(program, x, rows):
-    return jax.jit(lambda x, rows: program.evaluate(x, rows, DRAWS))(jnp.asarray(x), rows)
+    """F and C at samples of every source, each of which is a family of its own."""
+    families = jax.tree.map(lambda leaf: leaf[None], rows)
+    return jax.jit(lambda x, rows: program.evaluate(x, rows, DRAWS))(jnp.asarray(x), families)
 
 
 @pytest.mark.parametrize("name", ["hock-schittkowski/40", "saddles/active-bounds", "saddles/circle"])
 def test_noise_is_unbiased(name, key, exact):
     noisy, quiet = problems.get(name), problems.get(name, sigma=0)
     x = noisy.x0 + np.float32(0.1)
-    program, _ = noisy.problem.bind(x)
+    program, _ = noisy.problem.bind(x, dtype=np.float32)
     functions = exact(quiet.problem, x)
     drawn = [
         Rows(samples_of(source, k)) for source, k in zip(noisy.problem.sources, jax.random.split(key), strict=True)
@@ -42,7 +44,7 @@ def test_noise_is_unbiased(name, key, exact):
 def test_classics_have_noise_of_the_stated_form(key):
     """F = f + sigma xi'x and C = c + sigma (zeta + Z x): variances sigma^2 |x|^2 and sigma^2 (1 + |x|^2)."""
     named = problems.get("hock-schittkowski/39", sigma=0.3)
-    program, _ = named.problem.bind(named.x0)
+    program, _ = named.problem.bind(named.x0, dtype=np.float32)
     rows = tuple(Rows(samples_of(source, jax.random.fold_in(key, i))) for i, source in enumerate(named.problem.sources))
     objective, constraints = evaluate(program, named.x0, rows)
     length = float(named.x0 @ named.x0)

@@ -9,8 +9,11 @@ import pytest
 
 import mescal
 from mescal import problems
-from mescal.oracle import Lagrangian
+from mescal.oracle import Lagrangian, surrogate
+from mescal.oracle.evaluator import evaluator_of
+from mescal.oracle.subproblem import Subproblem
 from mescal.outer.run import Run
+from mescal.problem import equality_form
 from mescal.solvers.move import paired_differences
 
 MORE = 16  # times the samples of the solver's own descent test: what a stream is measured with afterwards
@@ -24,27 +27,47 @@ class Watched:
     """A result, and where each of its inner solves began and ended."""
 
     result: mescal.Result
-    solves: list[tuple[Lagrangian, jax.Array, jax.Array, int]] = field(default_factory=list)
+    solves: list[tuple[Subproblem, np.ndarray, np.ndarray, int]] = field(default_factory=list)
 
     def check_never_flat(self, key: jax.Array):
         """No inner solve ended above its start, at its own multipliers and penalty.
 
-        Finite populations: by exact values, to the rounding of float32. Streams: by fresh samples, 16 times as many as the
-        solver's test of descent had, so that its standard error is four of these. That test lets through what is not two
-        of its errors worse; a point that is three worse passes it with probability 0.16, five worse with 0.0014, and fresh
-        samples add up to one: the bound is six of its errors, 24 of these.
+        Finite populations: by exact values, with the best slacks, to the rounding of float32. Streams: by fresh samples, 16
+        times as many as the solver's test of descent had, so that its standard error is four of these. That test lets through
+        what is not two of its errors worse; a point that is three worse passes it with probability 0.16, five worse with
+        0.0014, and fresh samples add up to one: the bound is six of its errors, 24 of these.
         """
-        for i, (oracle, start, end, batch) in enumerate(self.solves):
-            if oracle.population is not None:
-                before, after = (float(oracle.exact_value(z)[0]) for z in (start, end))
+        for i, (sub, start, end, batch) in enumerate(self.solves):
+            if sub.population is not None:
+                before, after = (sub.look(z)[0].value for z in (start, end))
                 assert after <= before + 1e-5 * max(1.0, abs(before)), f"inner solve {i} rose from {before} to {after}"
             else:
                 n = min(MORE * batch, LARGEST)
-                difference, error, _ = compare(oracle, end[None], start, jax.random.fold_in(key, i), n)
+                difference, error, _ = compare(sub.lagrangian, end[None], start, jax.random.fold_in(key, i), n)
                 bound = 6 * np.sqrt(n / batch) * float(error[0])
                 assert float(difference[0]) <= bound, (
                     f"inner solve {i} rose by {float(difference[0])}, error {bound / 6}"
                 )
+
+
+def subproblem(problem, x, multipliers, penalty, dtype=np.float32) -> Subproblem:
+    """The subproblem of a problem at given multipliers, unscaled; in float64 with Jacobians, as Newton's method has it."""
+    program, _ = problem.bind(np.asarray(x), dtype=dtype)
+    precise = dtype == np.float64
+    exact, _ = problem.bind(np.asarray(x))
+    oracle = Lagrangian(
+        equality_form(program, problem.domain),
+        problem.device_data(program, None if precise else dtype),
+        np.asarray(multipliers, dtype),  # pyright: ignore[reportArgumentType]
+        np.asarray(penalty, dtype),  # pyright: ignore[reportArgumentType]
+        surrogate("ustat"),
+    )
+    return Subproblem(oracle, None if exact.population is None else evaluator_of(problem, exact), precise)
+
+
+@pytest.fixture(scope="session")
+def make_subproblem():
+    return subproblem
 
 
 @pytest.fixture(autouse=True)
@@ -65,10 +88,10 @@ def watch(monkeypatch):
         original = Run._outer_iteration
 
         def watched(run: Run):
-            oracle, start = run.oracle(run.penalty), run.z
+            sub, start = run.subproblem(run.penalty), run.z
             status = original(run)
             if len(run.history):
-                solves.append((oracle, start, run.z, run.history[-1].large_batch))
+                solves.append((sub, start, run.z, run.history[-1].large_batch))
             return status
 
         with monkeypatch.context() as patch:

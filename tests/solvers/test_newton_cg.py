@@ -10,8 +10,10 @@ import mescal
 from mescal import E
 from mescal.solvers import Auto, NewtonCG
 from mescal.solvers.base import Goal, Memory
+from mescal.solvers.drive import advance, begin
+from mescal.solvers.exact_newton import PATIENCE
 from mescal.solvers.model import make_model
-from mescal.solvers.reset import exact_reset, sampled_reset
+from mescal.solvers.reset import sampled_reset
 from mescal.solvers.subsample import Step, sufficient_step
 from mescal.solvers.truncated_cg import truncated_cg
 
@@ -28,11 +30,15 @@ def bowl(eigenvalues: np.ndarray) -> tuple[np.ndarray, mescal.Problem]:
     return matrix, mescal.Problem(E(lambda x: x @ jnp.asarray(matrix, x.dtype) @ x / 2 + jnp.asarray(B, x.dtype) @ x))
 
 
-def exact_model(make_lagrangian, key, eigenvalues):
+def reset_at(sub, z):
+    """What a solver's recursion is given of an exact look."""
+    return sub.look(np.asarray(z, np.float32))[0].arrays(np.float32)
+
+
+def exact_model(make_subproblem, key, eigenvalues):
     matrix, problem = bowl(eigenvalues)
-    oracle = make_lagrangian(problem, np.zeros(D), [], 1.0)
-    reset, _ = jax.jit(exact_reset)(oracle, jnp.zeros(D, jnp.float32))
-    return matrix, make_model(oracle, reset, jnp.float32(1), jnp.float32(1), key, None)
+    sub = make_subproblem(problem, np.zeros(D), [], 1.0)
+    return matrix, make_model(sub.lagrangian, reset_at(sub, np.zeros(D)), jnp.float32(1), jnp.float32(1), key, None)
 
 
 def solve(model, radius, cap=D):
@@ -40,16 +46,16 @@ def solve(model, radius, cap=D):
     return truncated_cg(model, whole, jnp.int32(1), Step.none(model.gradient), radius, jnp.float32(1e-6), cap)[0]
 
 
-def test_one_step_solves_a_quadratic(make_lagrangian, key):
-    matrix, model = exact_model(make_lagrangian, key, np.linspace(1, 3, D))
+def test_one_step_solves_a_quadratic(make_subproblem, key):
+    matrix, model = exact_model(make_subproblem, key, np.linspace(1, 3, D))
     step = solve(model, jnp.float32(100))
     np.testing.assert_allclose(step.d, np.linalg.solve(matrix, -B), rtol=1e-4)
     np.testing.assert_allclose(step.product, -B, atol=1e-4)
     assert not step.boundary and not step.negative and int(step.steps) == D and 1 <= float(step.top) <= 3.001
 
 
-def test_cg_follows_negative_curvature_to_the_boundary(make_lagrangian, key):
-    matrix, model = exact_model(make_lagrangian, key, np.array([-0.5, 1, 1.5, 2, 2.5, 3]))
+def test_cg_follows_negative_curvature_to_the_boundary(make_subproblem, key):
+    matrix, model = exact_model(make_subproblem, key, np.array([-0.5, 1, 1.5, 2, 2.5, 3]))
     step = solve(model, jnp.float32(5))
     d = np.asarray(step.d, np.float64)
     assert step.boundary and step.negative and np.linalg.norm(d) == pytest.approx(5, rel=1e-5)
@@ -59,8 +65,8 @@ def test_cg_follows_negative_curvature_to_the_boundary(make_lagrangian, key):
     assert B @ d + d @ matrix @ d / 2 < inside
 
 
-def test_a_short_radius_ends_cg(make_lagrangian, key):
-    _, model = exact_model(make_lagrangian, key, np.linspace(1, 3, D))
+def test_a_short_radius_ends_cg(make_subproblem, key):
+    _, model = exact_model(make_subproblem, key, np.linspace(1, 3, D))
     step = solve(model, jnp.float32(0.01))
     assert step.boundary and not step.negative and int(step.steps) == 1
     np.testing.assert_allclose(step.d, -0.01 * B / np.linalg.norm(B), rtol=1e-4)
@@ -75,17 +81,17 @@ def row(x, a):
 
 
 @pytest.fixture(scope="module")
-def constrained(make_lagrangian):
-    """An inequality on a finite population, at a point where it is violated."""
+def constrained(make_subproblem):
+    """An inequality on a finite population, at a point where it is violated; for sub-sampled and for exact steps."""
     problem = mescal.Problem(E(wave, over=ROWS), {"c": E(row, over=ROWS[:200] + 0.5) <= 0})
-    oracle = make_lagrangian(problem, np.zeros(D), [0.7], 2.0)
-    return oracle, jnp.concatenate([jnp.full(D, 0.2), jnp.zeros(1)])
+    single, double = (make_subproblem(problem, np.zeros(D), [0.7], 2.0, dtype) for dtype in (np.float32, np.float64))
+    return single, double, np.concatenate([np.full(D, 0.2), np.zeros(1)])
 
 
 def test_products_on_all_rows_are_those_of_the_augmented_lagrangian(constrained, key):
     """On the face: the slack rests at its bound."""
-    oracle, z = constrained
-    reset, _ = jax.jit(exact_reset)(oracle, z)
+    sub, _, z = constrained
+    oracle, reset = sub.lagrangian, reset_at(sub, z)
     v = jnp.asarray(RNG.normal(size=D + 1), jnp.float32)
 
     @jax.jit
@@ -102,8 +108,8 @@ def test_products_on_all_rows_are_those_of_the_augmented_lagrangian(constrained,
 
 def test_blocks_are_the_hessian_of_their_samples(constrained, key):
     """Three blocks of 50 with the exact weights and Jacobian: their mean is the same with any number of them filled."""
-    oracle, z = constrained
-    reset, _ = jax.jit(exact_reset)(oracle, z)
+    sub, _, z = constrained
+    oracle, reset = sub.lagrangian, reset_at(sub, z)
     v = jnp.asarray(RNG.normal(size=D + 1), jnp.float32).at[-1].set(0)
     held = eqx.tree_at(lambda o: (o.multipliers, o.penalty), oracle, (reset.multipliers, jnp.zeros(())))
 
@@ -133,25 +139,25 @@ def make_stream(noise: float):
 
 
 @pytest.mark.parametrize(("noise", "blocks"), [(0.1, 1), (200.0, 4)])
-def test_a_sub_sample_grows_where_fresh_samples_refute_the_step(make_lagrangian, key, noise, blocks):
+def test_a_sub_sample_grows_where_fresh_samples_refute_the_step(make_subproblem, key, noise, blocks):
     """Blocks of 64: errors of a curvature are 0.0125 and 25 of it. The test asks for half of |g|: 40 errors away, or 1/50."""
-    oracle = make_lagrangian(make_stream(noise), np.zeros(D), [], 1.0)
+    sub = make_subproblem(make_stream(noise), np.zeros(D), [], 1.0)
     solver = NewtonCG(batch=64, blocks=4)
-    goal = Goal(0.01, 0.01, 100, None, 4096, 128)
-    target = solver.plan(goal, jnp.float32)
-    z = jnp.ones(D, jnp.float32)
-    begun = solver.init(oracle, z, target, Memory.fresh(1.0, jnp.float32), key).reset
+    target = solver.plan(Goal(0.01, 0.01, 100, None, 4096, 128), np.float32)
+    z = np.ones(D, np.float32)
 
     @jax.jit
-    def once(key):
-        reset, _, _ = sampled_reset(oracle, z, begun, target, key, jnp.int32(0))
-        model = make_model(oracle, reset, jnp.float32(1), jnp.float32(1), key, solver.batch, solver.blocks)
+    def step_of(reset, key):
+        model = make_model(sub.lagrangian, reset, jnp.float32(1), jnp.float32(1), key, solver.batch, solver.blocks)
 
         def cg(of, size, start):
             return truncated_cg(model, of, size, start, jnp.float32(50), jnp.float32(0.1), D)
 
-        step, size, work = sufficient_step(model, cg)
-        return step, size, work
+        return sufficient_step(model, cg)
+
+    def once(key):
+        reset, _, _ = sampled_reset(sub, z, None, target, tuple(map(int, jax.random.key_data(key))), 0)
+        return step_of(reset.arrays(np.float32), key)
 
     step, size, work = once(key)
     counted = work.tally()
@@ -163,30 +169,32 @@ def test_a_sub_sample_grows_where_fresh_samples_refute_the_step(make_lagrangian,
     assert np.array_equal(again.d, step.d) and not np.array_equal(other.d, step.d)
 
 
-def test_a_step_on_a_population_counts_passes(make_lagrangian, constrained, key):
-    """A linearisation, the products of CG, and one value where the full step leads down."""
-    oracle, z = constrained
-    solver = NewtonCG()
-    target = solver.plan(Goal(0.01, 0.01, 100, 300, 300, 128), jnp.float32)
-    reset, _ = jax.jit(exact_reset)(oracle, z)
-    inner = jax.jit(lambda: solver.recurse(oracle, reset, Memory.fresh(2.0, jnp.float32), target, key, jnp.int32(9)))()
-    counted = inner.work.tally()
-    assert counted.gradient_samples == 300 and counted.value_samples == 300
-    assert counted.hvp_samples % 300 == 0 and 300 <= counted.hvp_samples <= 300 * (D + 1)
-    value, _ = oracle.exact_value(inner.z)
-    assert float(value) < float(reset.value) and int(inner.steps) == 1
+def exact_step(sub, z, goal):
+    """A population that is looked at whole: before and after one step with the true Hessian."""
+    solver = NewtonCG().sized(goal.population)
+    first = begin(solver, sub, np.asarray(z), goal, Memory.fresh(2.0, np.float64), np.zeros(2, np.uint32))
+    first = eqx.tree_at(lambda state: state.progress.steps, first, np.asarray(PATIENCE))
+    return first, advance(solver, sub, first, goal, goal, 1)
 
 
-def test_bounds_are_met_and_left(make_lagrangian, key):
+def test_a_step_on_a_population_counts_passes(constrained):
+    """A Hessian, which is D products, and one look where the full step leads down."""
+    _, sub, z = constrained
+    first, then = exact_step(sub, z, Goal(0.01, 0.01, 100, 300, 300, 128))
+    counted = then.progress.work.tally() - first.progress.work.tally()
+    assert first.progress.work.tally().gradient_samples == 300
+    assert counted.gradient_samples == 300 and counted.value_samples == 0
+    assert counted.hvp_samples == 300 * D
+    assert float(then.at.value) < float(first.at.value) and int(then.progress.steps) == PATIENCE + 1
+
+
+def test_bounds_are_met_and_left(make_subproblem):
     """(x - 2)^2 + (y + 2)^2 on [-1, 1]^2 from (-1, 0): one step leaves the bound of x and meets the other two."""
     rows = np.full((40, 2), [2, -2], np.float32)
     problem = mescal.Problem(E(lambda x, a: (x - a) @ (x - a), over=rows), {}, mescal.sets.Box(-1.0, 1.0))
-    oracle = make_lagrangian(problem, np.zeros(2), [], 1.0)
-    solver = NewtonCG()
-    target = solver.plan(Goal(1e-3, 0.01, 100, 40, 40, 40), jnp.float32)
-    reset, _ = exact_reset(oracle, jnp.asarray([-1.0, 0.0]))
-    inner = solver.recurse(oracle, reset, Memory.fresh(2.0, jnp.float32), target, key, jnp.int32(9))
-    np.testing.assert_array_equal(inner.z, [1.0, -1.0])
+    sub = make_subproblem(problem, np.zeros(2), [], 1.0, np.float64)
+    _, then = exact_step(sub, [-1.0, 0.0], Goal(1e-3, 0.01, 100, 40, 40, 40))
+    np.testing.assert_array_equal(then.progress.z, [1.0, -1.0])
 
 
 def test_auto_says_what_it_chose_and_why():

@@ -2,11 +2,13 @@
 
 from itertools import product
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.optimize import NonlinearConstraint, minimize
 
-from mescal import problems
+import mescal
+from mescal import E, problems
 from mescal.problems.sphere import eigenvalues, orthogonal
 
 SOLVERS = ("spider", "sg-hv-nc", "natasha2", "newton-cg", "scr")
@@ -24,6 +26,25 @@ def test_every_solver_reaches_a_minimiser(check, name, solver):
         assert result.objective <= named.optimum + 0.01 * max(1, abs(named.optimum)), (
             f"{name} {solver} {seed}: {result}"
         )
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_on_a_population_the_judge_leads_away(solver):
+    """min E[x'(S + s)x]/2 on the unit sphere from the eigenvector of the largest eigenvalue of S, where all is stationary.
+
+    Along the axis nothing but the judge sees that it is a saddle; its direction leads to the smallest eigenvalue.
+    """
+    half = 0.3 * np.random.default_rng(1).normal(size=(50, 3))
+    noise = np.concatenate([half, -half]).astype(np.float32)
+    objective = E(lambda x, s: (x * x) @ (jnp.array([3.0, 1.0, 2.0]) + s) / 2, over=noise)
+    problem = mescal.Problem(objective, {"sphere": E(lambda x: x @ x) == 1})
+    x0 = np.array([1, 0, 0], np.float32)
+    start = mescal.certify(problem, x0, tol=0.01)
+    assert start.stationarity.upper < 1e-6 and start.feasibility.upper < 1e-6 and start.curvature.value < -0.5
+    for seed in range(3):
+        result = mescal.minimize(problem, x0, solver=solver, tol=0.01, seed=seed, penalty=10.0)
+        assert result.converged and result.objective == pytest.approx(0.5, abs=0.01), f"{solver} {seed}: {result}"
+        np.testing.assert_allclose(np.abs(result.x), [0, 1, 0], atol=0.02)
 
 
 @pytest.mark.slow

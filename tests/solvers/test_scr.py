@@ -12,7 +12,6 @@ from mescal.solvers import Scr
 from mescal.solvers.base import Goal, Memory
 from mescal.solvers.cubic import cubic_minimiser, cubic_step
 from mescal.solvers.model import make_model
-from mescal.solvers.reset import exact_reset
 
 D = 8
 RNG = np.random.default_rng(5)
@@ -56,14 +55,14 @@ def test_the_hard_case_fills_up_along_the_lowest_eigenvector():
 
 
 @pytest.mark.parametrize("name", SPECTRA)
-def test_a_step_of_the_krylov_space_is_the_minimiser(make_lagrangian, key, name):
+def test_a_step_of_the_krylov_space_is_the_minimiser(make_subproblem, key, name):
     """With all dimensions at hand, from products alone; fewer end sooner, where the residual allows."""
     values, b, rho = SPECTRA[name], RNG.normal(size=D), 0.7
     matrix = (BASIS * values) @ BASIS.T
     problem = mescal.Problem(E(lambda x: x @ jnp.asarray(matrix, x.dtype) @ x / 2 + jnp.asarray(b, x.dtype) @ x))
-    oracle = make_lagrangian(problem, np.zeros(D), [], 1.0)
-    reset, _ = exact_reset(oracle, jnp.zeros(D, jnp.float32))
-    model = make_model(oracle, reset, jnp.float32(1), jnp.float32(1), key, None)
+    sub = make_subproblem(problem, np.zeros(D), [], 1.0)
+    reset = sub.look(np.zeros(D, np.float32))[0].arrays(np.float32)
+    model = make_model(sub.lagrangian, reset, jnp.float32(1), jnp.float32(1), key, None)
     whole, _ = model.whole()
     run = jax.jit(lambda enough: cubic_step(model, whole, jnp.int32(1), jnp.float32(rho), enough, D))
     step, work = run(jnp.float32(0))
@@ -79,29 +78,29 @@ ROWS = RNG.normal(size=(2000, 3)).astype(np.float32)
 
 
 @pytest.fixture(scope="module")
-def recursion(make_lagrangian):
+def recursion(make_subproblem):
     """One recursion on a population that is sub-sampled, as a function of the trust and of the key."""
     problem = mescal.Problem(E(lambda x, a: jnp.cos(a @ x) + (x - a) @ (x - a) / 4, over=ROWS))
-    oracle = make_lagrangian(problem, np.zeros(3), [], 1.0)
+    sub = make_subproblem(problem, np.zeros(3), [], 1.0)
     solver = Scr(batch=256, blocks=2)
     target = solver.plan(Goal(1e-3, 0.01, 100, 2000, 2000, 128), jnp.float32)
-    reset, _ = exact_reset(oracle, jnp.full(3, 0.5))
+    reset = sub.look(np.full(3, 0.5, np.float32))[0].arrays(np.float32)
 
     @jax.jit
     def run(trust, key):
         memory = Memory(jnp.float32(1), jnp.float32(0), trust)
-        return solver.recurse(oracle, reset, memory, target, key, jnp.int32(9))
+        return solver.recurse(sub.lagrangian, reset, memory, target, key, jnp.int32(9))
 
-    return oracle, reset, run
+    return sub, reset, run
 
 
 def test_a_step_leads_down_and_shrinks_with_the_trust(recursion, key):
     """rho is 1 / trust here: steps of the gradient's kind have the length sqrt(2 |g| / rho)."""
-    oracle, reset, run = recursion
+    sub, reset, run = recursion
     lengths = []
     for trust in (1.0, 1e-2, 1e-4):
         inner = run(jnp.float32(trust), key)
-        assert float(oracle.exact_value(inner.z)[0]) < float(reset.value)
+        assert sub.look(np.asarray(inner.z))[0].value < float(reset.value)
         lengths.append(float(jnp.linalg.norm(inner.z - reset.z)))
     assert lengths[0] > lengths[1] > lengths[2]
     assert lengths[2] == pytest.approx(np.sqrt(2 * np.linalg.norm(reset.gradient) * 1e-4), rel=0.05)

@@ -178,6 +178,5 @@ def complementary_reading(oracle, z, seen, y):
 
 def _linear_work(oracle, n: int) -> Work:
     """Of c with one directional derivative, on n thetas."""
-    program = oracle.form.program
-    rows = len({row for k in range(len(program.sources)) for row in program.outputs(k)[1]})
+    rows = oracle.form.program.fed
     return Work.of(gradient_samples=n, constraint_values=n * rows, constraint_gradients=n * rows)

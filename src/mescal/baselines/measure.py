@@ -12,9 +12,8 @@ import jax
 import jax.numpy as jnp
 
 from ..oracle import Lagrangian, Work
-from ..oracle.exact import linearise
 from ..solvers.move import SURE, best_slack
-from ..solvers.reset import best_shift
+from ..solvers.reset import best_shift_on_face as best_shift
 
 
 class Seen(NamedTuple):
@@ -42,9 +41,9 @@ class Reading(NamedTuple):
 def measure(oracle: Lagrangian, z: jax.Array, key: jax.Array, n: jax.Array) -> tuple[Seen, Work]:
     """A full pass where there are populations alone, else n thetas; counts as many gradients."""
     if oracle.population is not None:
-        at = linearise(oracle.form, oracle.data, z)
-        work = oracle._work(oracle.population, "gradient", values=1, gradients=1, exact=True)
-        return Seen(at.objective, at.gradient, at.constraint, jnp.zeros_like(at.constraint), at.jacobian), work
+        at, work = oracle.linearise(z)
+        objective, constraint, gradient, jacobian = at
+        return Seen(objective, gradient, constraint, jnp.zeros_like(constraint), jacobian), work
     at, work = plain(oracle).estimate(z, key, n)
     return Seen(at.objective, at.gradient, at.constraint, at.constraint_variance, at.jacobian), work
 

@@ -28,7 +28,7 @@ from ..outer.verdict import is_infeasible, judge, learn_from_refusal
 from ..outer.watchdog import Watchdog
 from ..problem import EqualityForm, Problem
 from ..solvers.base import BROKEN, EXHAUSTED, RUNNING, STATIONARY, VERIFIED, Outcome
-from ..solvers.drive import advance, begin
+from ..solvers.drive import compiled_advance as advance, compiled_begin as begin
 from ..solvers.move import natural_radius
 from ..solvers.reset import regularity
 from ..theory.survey import Survey, survey
@@ -52,13 +52,18 @@ class Run(State):
 
     def __init__(self, problem: Problem, x0: Any, baseline: "Baseline", settings: Settings):
         self.clock = Clock()
+        self.stops, self.watchdog = Stops(), Watchdog(settings.watchdog)
+        with self.watchdog:  # the user's functions are traced here
+            self._set_up(problem, x0, baseline, settings)
+        self.watchdog.move("the first leg")
+
+    def _set_up(self, problem: Problem, x0: Any, baseline: "Baseline", settings: Settings):
         self.problem, self.settings = problem, settings
         self.solver = replace(baseline, max_outer=0)  # the cap is `settings`'; other caps share compiled programs
-        self.program, vector = problem.bind(x0, "x0")
-        self.dtype = jax.dtypes.canonicalize_dtype(vector.dtype)
-        self.data = problem.device_data(self.dtype)
+        self.dtype = problem.working_type(x0, "x0")
+        self.program, vector = problem.bind(x0, "x0", self.dtype)
+        self.data = problem.device_data(self.program, self.dtype)
         self.key = jax.random.key(settings.seed, impl="threefry2x32")
-        self.stops, self.watchdog = Stops(), Watchdog(settings.watchdog)
         layout = self.program.layout
         self.scales = Scales(1.0, np.ones(layout.size))
         x = jnp.asarray(checked_start(problem, self.program, vector), self.dtype)

@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..oracle.look import At
 from ..oracle.work import Tally
 from .certificate import Certificate, Measured
 from .diagnosis import diagnose
-from .evaluate import Point
 from .request import DEFAULT_TOLERANCE, Request
 from .second_order import Situation
 
 
 def assemble(
     request: Request,
-    point: Point,
+    point: At,
     situation: Situation,
     stationarity: Measured,
     feasibility: Measured,
@@ -23,6 +23,7 @@ def assemble(
     confidence: float | None,
     work: Tally,
     slack: np.ndarray,
+    direction: np.ndarray | None = None,
 ) -> Certificate:
     """The certificate of a point; `slack` (m rows) is what is reported, unscaled."""
     layout, multipliers = request.program.layout, situation.multipliers
@@ -53,6 +54,7 @@ def assemble(
         active_bounds=0 if tangent is None else int((tangent.lower | tangent.upper).sum() + len(tangent.inequalities)),
         penalty=request.penalty,
         confidence=confidence,
+        direction=None if direction is None or curvature[request.cone].value >= 0 else direction[: request.x.size],
         work=work,
     )
     sentences = diagnose(certificate, request.tolerance or DEFAULT_TOLERANCE, request.moved, point.jacobian)

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,6 +44,27 @@ class Measured:
         return f"{self.value:.3g} in [{self.lower:.3g}, {self.upper:.3g}] ({self.how})"
 
 
+class Check(NamedTuple):
+    """A measure and what a tolerance asks of it: its bound, error added, must stay within the limit.
+
+    `met` is the answer; `refuted` says that the measure misses the limit with its error taken off, too.
+    """
+
+    name: str
+    measured: Measured
+    bound: float
+    limit: float
+    met: bool
+    refuted: bool
+    sign: str
+
+    @property
+    def sentence(self) -> str:
+        """For people to read."""
+        bound = f"{self.bound:.3g}" if np.isfinite(self.bound) else "none"
+        return f"{self.name} {bound} ({self.sign} {self.limit:g})"
+
+
 @dataclass(frozen=True)
 class Certificate:
     """What `certify` found at a point: evidence for, or against, a second-order stationary point.
@@ -73,29 +94,34 @@ class Certificate:
     active_bounds: int
     penalty: float
     confidence: float | None
+    direction: np.ndarray | None = (
+        None  # of the most negative curvature found on `cone`, in the flat parameters, where that is < 0
+    )
     warnings: tuple[str, ...] = ()
     work: Tally = field(default_factory=Tally)
     seconds: float = 0.0
 
+    def checks(self, tol: float | Tolerance) -> tuple[Check, ...]:
+        """Every measure beside what the tolerance asks of it, with its error added: the one place where they are compared."""
+        tolerance = as_tolerance(tol)
+        upper = [
+            ("stationarity", self.stationarity, tolerance.gradient),
+            ("feasibility", self.feasibility, tolerance.gradient),
+        ]
+        if tolerance.relative is not None:
+            upper.append(("relative stationarity", self.relative_stationarity, tolerance.relative))
+        found = [Check(name, m, m.upper, limit, m.upper <= limit, m.lower > limit, "<=") for name, m, limit in upper]
+        m, limit = self.curvature, -tolerance.curvature
+        found.insert(2, Check("curvature", m, m.lower, limit, m.lower >= limit, m.upper < limit, ">="))
+        return tuple(found)
+
     def passes(self, tol: float | Tolerance) -> bool:
         """Whether every measure meets the tolerance with its error added. NaN never passes."""
-        tolerance = as_tolerance(tol)
-        return bool(
-            self.stationarity.upper <= tolerance.gradient
-            and self.feasibility.upper <= tolerance.gradient
-            and self.curvature.lower >= -tolerance.curvature
-            and (tolerance.relative is None or self.relative_stationarity.upper <= tolerance.relative)
-        )
+        return all(check.met for check in self.checks(tol))
 
     def refuses(self, tol: float | Tolerance) -> bool:
         """Whether some measure fails the tolerance even with its error taken off: more samples would not help."""
-        tolerance = as_tolerance(tol)
-        return bool(
-            self.stationarity.lower > tolerance.gradient
-            or self.feasibility.lower > tolerance.gradient
-            or self.curvature.upper < -tolerance.curvature
-            or (tolerance.relative is not None and self.relative_stationarity.lower > tolerance.relative)
-        )
+        return any(check.refuted for check in self.checks(tol))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON."""

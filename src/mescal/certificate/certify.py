@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ..oracle.evaluator import evaluator_of
 from ..problem import Problem
 from .assemble import assemble
 from .certificate import Certificate, Measured
-from .evaluate import Judge
 from .multipliers import stationarity_of
 from .request import Request, check_request
 from .sampled import certify_from_samples
@@ -65,8 +65,8 @@ def certify(
 
 
 def _exact(request: Request) -> Certificate:
-    judge = Judge(request.program, request.problem.sources)  # pyright: ignore[reportArgumentType]
-    point = judge.point(request.x)
+    judge = evaluator_of(request.problem, request.program)
+    point = judge.at(request.x)
     multipliers, slack = request.choose(point)
     how = f"exact over {judge.full_pass} rows" if request.problem.sources else "exact"
     stationarity = stationarity_of(
@@ -74,7 +74,11 @@ def _exact(request: Request) -> Certificate:
     )
     situation = request.situation(point, multipliers, slack)
     found = curvatures(
-        situation, lambda v: judge.hessian_times(request.x, multipliers, v), request.resolution, request.seed
+        situation,
+        lambda: judge.hessian(request.x, multipliers),
+        lambda v: judge.hessian_times(request.x, multipliers, v),
+        request.resolution,
+        request.seed,
     )
     return assemble(
         request,
@@ -87,4 +91,5 @@ def _exact(request: Request) -> Certificate:
         None,
         judge.tally,
         slack,
+        found[request.cone].direction,
     )

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from ..errors import InputError
 from .eigen import ROUNDING, SMALLEST_FAILURE, Extreme, lanczos_smallest, smallest_eigenspace

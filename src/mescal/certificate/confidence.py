@@ -15,19 +15,20 @@ the mean over several sources has the covariance V = sum_k S_k / n_k. At failure
 What errors of H, of the Jacobian and of the gradient do to curvatures is in `inexact`.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.special
+import scipy
 
 from ..compiling import compiled
 from ..oracle.batch import masked
-from ..problem import Program, Rows, Sharded
-from .evaluate import Judge
-from .stream import HostRows, stream
+from ..oracle.evaluator import Evaluator
+from ..problem import Program, Rows
 
 FULL_COVARIANCE = (
     512  # parameters up to which covariances are formed; beyond, only their trace, and their shape from few rows
@@ -81,29 +82,36 @@ class Moments:
     jacobian: float
 
 
-def moments(judge: Judge, noisy: tuple[bool, ...], x: np.ndarray, weight: np.ndarray) -> Moments:
+def moments(
+    judge: Evaluator, populations: Sequence[Any], noisy: tuple[bool, ...], x: np.ndarray, weight: np.ndarray
+) -> Moments:
     """Covariances of the means over the judge's rows, noisy sources alone."""
     m, full = judge.program.layout.size, x.size <= FULL_COVARIANCE
     objective, constraint, jacobian = 0.0, np.zeros((m, m)), 0.0
     covariance, spread = np.zeros((x.size, x.size)) if full else np.zeros((0, 0)), Spread(0.0, 0.0, 0.0, x.size)
-    with jax.enable_x64(True):
-        arguments = (judge.program, jnp.asarray(x, jnp.float64), jnp.asarray(weight, jnp.float64))
-        for k, population in enumerate(judge.populations):
-            if not noisy[k]:
-                continue
-            n = population.size
-            sums = stream(_moment_sums(k, full), population, *arguments)
-            ww, f, c, g, j = jax.tree.map(lambda part, n=n: np.asarray(part) / n, sums)
-            objective += float(_centred(ww, *f)) / (n - 1)
-            constraint += _centred(ww, *c) / (n - 1)
-            jacobian += float(_centred(ww, *j)) / (n - 1)
-            if full:
-                covariance += _centred(ww, *g) / (n - 1)
-            else:
-                shape = Spread.of(np.asarray(_gram(k)(_first_rows(population, GRAM_ROWS), *arguments)))
-                spread = spread.plus(shape, float(_centred(ww, *g)), n - 1)
-    judge.count("gradient", value=1, gradient=1)
+    for k, n, member in _noisy_members(judge, noisy):
+        sums = judge.sums(_moment_sums(full), k, x, weight, float(member))
+        ww, f, c, g, j = jax.tree.map(lambda part, n=n: np.asarray(part) / n, sums)
+        objective += float(_centred(ww, *f)) / (n - 1)
+        constraint += _centred(ww, *c) / (n - 1)
+        jacobian += float(_centred(ww, *j)) / (n - 1)
+        if full:
+            covariance += _centred(ww, *g) / (n - 1)
+        else:
+            with jax.enable_x64(True):
+                rows = _first_rows(populations[judge.program.families[k].members[member]], GRAM_ROWS)
+                gram = _gram(judge.program, k, member, rows, jnp.asarray(x), jnp.asarray(weight))
+            spread = spread.plus(Spread.of(np.asarray(gram)), float(_centred(ww, *g)), n - 1)
+    judge.count("gradient", values=1, gradients=1)
     return Moments(max(objective, 0.0), constraint, Spread.of(covariance) if full else spread, max(jacobian, 0.0))
+
+
+def _noisy_members(judge: Evaluator, noisy: tuple[bool, ...]) -> Iterator[tuple[int, int, int]]:
+    """Family, rows, and number in it of every source that carries sampling error."""
+    for k, family in enumerate(judge.program.families):
+        for member, source in enumerate(family.members):
+            if noisy[source]:
+                yield k, judge.sizes[k][member], member
 
 
 def _centred(ww: np.ndarray, mean: np.ndarray, weighted: np.ndarray, square: np.ndarray) -> np.ndarray:
@@ -125,103 +133,110 @@ def _row_weights(rows: Rows, dtype) -> jax.Array:
 
 
 @cache
-def _moment_sums(source: int, full: bool):
-    """Sums over rows of w^2, and for each of f, c, g, J those of `_sums_of`, for one source."""
+def _moment_sums(full: bool):
+    """Sums over the rows of one member of w^2, and for each of f, c, g, J those of `_sums_of`."""
 
-    def body(rows: Rows, mask, program: Program, x: jax.Array, weight: jax.Array):
-        f, c, g, jacobian = (masked(part, mask) for part in _each_row(source, rows, program, x, weight))
+    def body(rows: Rows, mask, member, program: Program, k: int, x: jax.Array, weight: jax.Array, wanted: jax.Array):
+        mask = _of_member(rows, mask, member, wanted)
+        f, c, g, jacobian = (masked(part, mask) for part in _each_row(k, member, rows, program, x, weight))
         w = masked(_row_weights(rows, x.dtype), mask)
         return w @ w, _sums_of(w, f, False), _sums_of(w, c, True), _sums_of(w, g, full), _sums_of(w, jacobian, False)
 
     return body
 
 
-@cache
-def _gram(source: int):
+def _of_member(rows: Rows, mask: Any, member: Any, wanted: jax.Array) -> jax.Array:
+    """The mask of a chunk, false where the chunk belongs to another member than the wanted one."""
+    count = jax.tree.leaves(rows)[0].shape[0]
+    same = jnp.broadcast_to(jnp.asarray(member, wanted.dtype) == wanted, (count,))
+    return same if mask is None else same & mask
+
+
+@compiled
+def _gram(program: Program, k: int, member: int, rows: Rows, x: jax.Array, weight: jax.Array) -> jax.Array:
     """Gram matrix of centred gradients of a few rows: the nonzero eigenvalues of their covariance."""
-
-    @partial(compiled, static_argnums=())
-    def run(rows: Rows, program: Program, x: jax.Array, weight: jax.Array) -> jax.Array:
-        g = _each_row(source, rows, program, x, weight)[2]
-        centred = g - _row_weights(rows, x.dtype)[:, None] * jnp.mean(g, 0)
-        return centred @ centred.T / centred.shape[0]
-
-    return run
+    g = _each_row(k, member, rows, program, x, weight)[2]
+    centred = g - _row_weights(rows, x.dtype)[:, None] * jnp.mean(g, 0)
+    return centred @ centred.T / centred.shape[0]
 
 
-def _each_row(source: int, rows: Rows, program: Program, x: jax.Array, weight: jax.Array) -> tuple[jax.Array, ...]:
+def _each_row(
+    k: int, member: Any, rows: Rows, program: Program, x: jax.Array, weight: jax.Array
+) -> tuple[jax.Array, ...]:
     """For every row: f, c, gradient of f + weight . c, Jacobian of c."""
+    fed = program.fed_rows(k, member)
 
     def one(row):
         single = jax.tree.map(lambda leaf: leaf[None], row)
-        (f, c), pull = jax.vjp(lambda y: jax.tree.map(lambda v: v[0], program.contribution(source, y, single)), x)
+        (f, c), pull = jax.vjp(lambda y: jax.tree.map(lambda v: v[0], program.contribution(k, y, single, member)), x)
         jacobian = jax.vmap(lambda e: pull((jnp.zeros_like(f), e))[0])(jnp.eye(c.size, dtype=x.dtype))
         jacobian = jacobian.reshape(c.size, x.size)
-        return f, c, pull((jnp.ones_like(f), jnp.zeros_like(c)))[0] + weight @ jacobian, jacobian
+        gradient = pull((jnp.ones_like(f), jnp.zeros_like(c)))[0] + weight[fed] @ jacobian
+        return f, program.spread(k, c, member), gradient, jacobian
 
     return jax.vmap(one)(rows)
 
 
-def _first_rows(population: HostRows | Sharded, count: int) -> Rows:
-    assert not isinstance(population, Sharded), "rows over many devices are never taken as a sample"
-    block = population.block(0, min(count, population.size))
+def _first_rows(population: Any, count: int) -> Rows:
+    """The first rows of a population, on the host and in float64."""
+    rows = population.at(np.arange(min(count, population.size)))
 
     def take(leaf):
         return np.asarray(leaf, np.float64 if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf.dtype)
 
-    return jax.tree.map(take, block)
+    return jax.tree.map(take, rows)
 
 
-def hessian_spread(judge: Judge, noisy: tuple[bool, ...], x: np.ndarray, weight: np.ndarray, seed: int) -> float:
+def hessian_spread(
+    judge: Evaluator, populations: Sequence[Any], noisy: tuple[bool, ...], x: np.ndarray, weight: np.ndarray, seed: int
+) -> float:
     """v = sum_k |E (H_i - H)^2| / n_k, by power iteration on a sub-sample of each noisy source."""
     total = 0.0
     with jax.enable_x64(True):
-        arguments = (judge.program, jnp.asarray(x, jnp.float64), jnp.asarray(weight, jnp.float64))
-        start = jnp.asarray(np.random.default_rng(seed).standard_normal(x.size))
-        for k, population in enumerate(judge.populations):
-            if noisy[k]:
-                largest = _power(k)(_first_rows(population, HESSIAN_ROWS), *arguments, start)
-                total += POWER_MARGIN * float(largest) / population.size
+        at = (x, weight, np.random.default_rng(seed).standard_normal(x.size))
+        for k, size, member in _noisy_members(judge, noisy):
+            rows = _first_rows(populations[judge.program.families[k].members[member]], HESSIAN_ROWS)
+            total += POWER_MARGIN * float(_power(judge.program, k, member, rows, *at)) / size
     return total
 
 
-@cache
-def _power(source: int):
-    @partial(compiled, static_argnums=())
-    def run(rows: Rows, program: Program, x: jax.Array, weight: jax.Array, start: jax.Array) -> jax.Array:
-        def products(vectors):
-            """H_i times its own vector, for every row."""
+@compiled
+def _power(
+    program: Program, k: int, member: int, rows: Rows, x: jax.Array, weight: jax.Array, start: jax.Array
+) -> jax.Array:
+    fed = weight[program.fed_rows(k, member)]
 
-            def one(row, v):
-                single = jax.tree.map(lambda leaf: leaf[None], row)
+    def products(vectors):
+        """H_i times its own vector, for every row."""
 
-                def gradient(y):
-                    (f, c), pull = jax.vjp(lambda p: program.contribution(source, p, single), y)
-                    return pull((jnp.ones_like(f), jnp.broadcast_to(weight, c.shape)))[0]
+        def one(row, v):
+            single = jax.tree.map(lambda leaf: leaf[None], row)
 
-                return jax.jvp(gradient, (x,), (v,))[1]
+            def gradient(y):
+                (f, c), pull = jax.vjp(lambda p: program.contribution(k, p, single, member), y)
+                return pull((jnp.ones_like(f), jnp.broadcast_to(fed, c.shape)))[0]
 
-            return jax.vmap(one)(rows, vectors)
+            return jax.jvp(gradient, (x,), (v,))[1]
 
-        w = _row_weights(rows, x.dtype)[:, None]
+        return jax.vmap(one)(rows, vectors)
 
-        def apply(v):
-            """Mean of D_i^2 v, D_i = w_i (H_i - H): that of w_i H_i D_i v, and without weights nothing is missing."""
-            first = products(jnp.broadcast_to(v, (w.size, v.size)))
-            centred = first - w * jnp.mean(first, 0)
-            second = jnp.mean(products(centred), 0)
-            if rows.weights is None:
-                return second
-            return second - jnp.mean(products(jnp.broadcast_to(jnp.mean(w * centred, 0), first.shape)), 0)
+    w = _row_weights(rows, x.dtype)[:, None]
 
-        def step(_, state):
-            v, _ = state
-            w = apply(v / jnp.maximum(jnp.linalg.norm(v), 1e-300))
-            return w, jnp.linalg.norm(w)
+    def apply(v):
+        """Mean of D_i^2 v, D_i = w_i (H_i - H): that of w_i H_i D_i v, and without weights nothing is missing."""
+        first = products(jnp.broadcast_to(v, (w.size, v.size)))
+        centred = first - w * jnp.mean(first, 0)
+        second = jnp.mean(products(centred), 0)
+        if rows.weights is None:
+            return second
+        return second - jnp.mean(products(jnp.broadcast_to(jnp.mean(w * centred, 0), first.shape)), 0)
 
-        return jax.lax.fori_loop(0, POWER_STEPS, step, (start, jnp.zeros((), x.dtype)))[1]
+    def step(_, state):
+        v, _ = state
+        w = apply(v / jnp.maximum(jnp.linalg.norm(v), 1e-300))
+        return w, jnp.linalg.norm(w)
 
-    return run
+    return jax.lax.fori_loop(0, POWER_STEPS, step, (start, jnp.zeros((), x.dtype)))[1]
 
 
 def matrix_radius(v: float, dimension: int, failure: float) -> float:
@@ -229,34 +244,31 @@ def matrix_radius(v: float, dimension: int, failure: float) -> float:
     return float(np.sqrt(2 * v * np.log(2 * max(dimension, 1) / failure)))
 
 
-def directional(judge: Judge, noisy: tuple[bool, ...], x: np.ndarray, weight: np.ndarray, u: np.ndarray) -> float:
+def directional(judge: Evaluator, noisy: tuple[bool, ...], x: np.ndarray, weight: np.ndarray, u: np.ndarray) -> float:
     """The variance of u'Hu, a mean over the judge's rows: for an upper bound along a direction fixed beforehand."""
     variance = 0.0
-    with jax.enable_x64(True):
-        for k, population in enumerate(judge.populations):
-            if noisy[k]:
-                arguments = (jnp.asarray(x, jnp.float64), jnp.asarray(weight), jnp.asarray(u))
-                sums = stream(_quadratic_sums(k), population, judge.program, *arguments)
-                ww, q = jax.tree.map(lambda part, n=population.size: np.asarray(part) / n, sums)
-                variance += float(_centred(ww, *q)) / (population.size - 1)
-    judge.count("hvp", value=1, gradient=1, hvp=1)
+    for k, size, member in _noisy_members(judge, noisy):
+        sums = judge.sums(_quadratic_sums, k, x, weight, u, float(member))
+        ww, q = jax.tree.map(lambda part, n=size: np.asarray(part) / n, sums)
+        variance += float(_centred(ww, *q)) / (size - 1)
+    judge.count("hvp", values=1, gradients=1, hvps=1)
     return max(variance, 0.0)
 
 
-@cache
-def _quadratic_sums(source: int):
-    """Sums over rows of w^2, and those of `_sums_of` for q_i = u'H_i u."""
+def _quadratic_sums(
+    rows: Rows, mask, member, program: Program, k: int, x: jax.Array, weight: jax.Array, u: jax.Array, wanted: jax.Array
+):
+    """Sums over the rows of one member of w^2, and those of `_sums_of` for q_i = u'H_i u."""
+    fed = weight[program.fed_rows(k, member)]
 
-    def body(rows: Rows, mask, program: Program, x: jax.Array, weight: jax.Array, u: jax.Array):
-        def along(y):
-            f, c = program.contribution(source, y, rows)
-            return f + c @ weight
+    def along(y):
+        f, c = program.contribution(k, y, rows, member)
+        return f + c @ fed
 
-        def slope(y):
-            return jax.jvp(along, (y,), (u,))[1]
+    def slope(y):
+        return jax.jvp(along, (y,), (u,))[1]
 
-        q = masked(jax.jvp(slope, (x,), (u,))[1], mask)
-        w = masked(_row_weights(rows, x.dtype), mask)
-        return w @ w, _sums_of(w, q, False)
-
-    return body
+    mask = _of_member(rows, mask, member, wanted)
+    q = masked(jax.jvp(slope, (x,), (u,))[1], mask)
+    w = masked(_row_weights(rows, x.dtype), mask)
+    return w @ w, _sums_of(w, q, False)

@@ -20,8 +20,7 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-import scipy.linalg
-import scipy.optimize
+import scipy
 
 from .eigen import lowest_eigenpairs, smallest_eigenspace
 from .nonnegative import NonnegativeLeastSquares

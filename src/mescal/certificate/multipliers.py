@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from .tangent import Array, Project, Tangent
 

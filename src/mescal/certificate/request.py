@@ -11,10 +11,10 @@ import numpy as np
 
 from ..compiling import compiled
 from ..errors import InputError, InputTypeError
+from ..oracle.look import At
 from ..problem import Parameters, Problem, Program
-from ..sets import ConvexSet
+from ..sets import ConvexSet, Reals
 from ..sets.points import rounding
-from .evaluate import Point
 from .multipliers import best_multipliers
 from .second_order import CONES, Situation
 from .slacks import choose_slack
@@ -56,6 +56,8 @@ class Request:
 
     def project_tangent(self, v: np.ndarray) -> np.ndarray:
         """Projection onto T_X(x), flat and in float64."""
+        if isinstance(self.problem.domain, Reals):
+            return np.asarray(v, np.float64)
         with jax.enable_x64(True):
             return np.asarray(
                 _tangent(self.problem.domain, self.program.parameters, self.near, np.asarray(v, np.float64))
@@ -67,7 +69,7 @@ class Request:
         given = self.multipliers is not None or not self.inequality.size
         return given and (self.slack is not None or not self.inequality.any())
 
-    def choose(self, point: Point) -> tuple[np.ndarray, np.ndarray]:
+    def choose(self, point: At) -> tuple[np.ndarray, np.ndarray]:
         """Multipliers and slacks (m rows, zero on equalities): as given, or the best."""
         if self.slack is None:
             chosen = choose_slack(
@@ -84,7 +86,7 @@ class Request:
         best = best_multipliers(point.gradient, point.jacobian, self.inequality, self.slack, self.project_tangent)
         return best, self.slack
 
-    def situation(self, point: Point, multipliers: np.ndarray, slack: np.ndarray) -> Situation:
+    def situation(self, point: At, multipliers: np.ndarray, slack: np.ndarray) -> Situation:
         """The point as the second-order conditions see it."""
         gradient = point.gradient + multipliers @ point.jacobian
         return Situation(
@@ -183,9 +185,7 @@ def _numbers(read: Callable[[Any], np.ndarray], values: Any, what: str) -> np.nd
 def _project(problem: Problem, program: Program, vector: np.ndarray) -> tuple[Any, float]:
     """x projected onto X in its own precision, and how far it was moved; refused when that is far."""
     with jax.enable_x64(True):
-        leaves, treedef = jax.tree.flatten(program.parameters.arrays(vector))
-        typed = [leaf.astype(dtype) for leaf, dtype in zip(leaves, program.parameters.dtypes, strict=True)]
-        near = jax.tree.map(np.asarray, problem.domain.project(jax.tree.unflatten(treedef, typed)))
+        near = jax.tree.map(np.asarray, problem.domain.project(program.parameters.typed(vector)))
     flat = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(near)])
     moved, size = float(np.linalg.norm(flat.astype(np.float64) - vector)), max(1.0, float(np.linalg.norm(vector)))
     if moved <= rounding(near) * size:

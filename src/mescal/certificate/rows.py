@@ -4,7 +4,7 @@ Ranks are decided on rows of unit length, so that the scaling of a constraint do
 """
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from .nonnegative import NonnegativeLeastSquares
 

@@ -9,20 +9,19 @@ from dataclasses import replace
 from functools import cached_property, partial
 
 import numpy as np
-import scipy.special
+import scipy
 
+from ..oracle.evaluator import BLOCK_ROWS, Evaluator
 from ..oracle.work import Tally
 from . import confidence
 from .assemble import assemble
 from .certificate import Certificate, Measured
 from .cones import Curvature
-from .evaluate import Judge
 from .inexact import Errors, lower_end, upper_end
 from .multipliers import stationarity_of
 from .request import Request
 from .sampling import Batches, judged, split
 from .second_order import CONES, DENSE_SIZE, Situation, on_cone
-from .stream import BLOCK_ROWS
 
 LOOKS = (BLOCK_ROWS, 4 * BLOCK_ROWS, 16 * BLOCK_ROWS, 64 * BLOCK_ROWS)  # samples of a stream, until the answer is clear
 NORM_STEPS = 15  # of the power iteration that bounds the norm of a Hessian that is not formed
@@ -36,7 +35,7 @@ def certify_from_samples(request: Request, as_sample: bool) -> Certificate:
     for look, size in enumerate(sizes):
         failure = (1 - request.confidence) / len(sizes)
         decided = _decided(request, certificate)
-        batches = split(request.problem, size, request.seed, look, as_sample, choosing=not decided)
+        batches = split(request.problem, request.program, size, request.seed, look, as_sample, choosing=not decided)
         certificate = one_look(request, batches, failure, decided)
         work += certificate.work
         tolerance = request.tolerance
@@ -60,10 +59,10 @@ def one_look(
     request: Request, batches: Batches, failure: float, decided: dict[str, Measured] | None = None
 ) -> Certificate:
     """One certificate from one pair of batches, with new curvatures unless they are `decided`."""
-    judge = Judge(request.program, batches.second)
-    chooser = judge if decided else Judge(request.program, batches.first)
-    point = judge.point(request.x)
-    chosen = point if decided else chooser.point(request.x)
+    judge = Evaluator.of(request.program, batches.second)
+    chooser = judge if decided else Evaluator.of(request.program, batches.first)
+    point = judge.at(request.x)
+    chosen = point if decided else chooser.at(request.x)
     multipliers, slack = request.choose(chosen)
     # Slacks that were chosen rather than given may be any s >= 0: feasibility takes the best one, stationarity counts the
     # multiplier in full, as for s > 0, whatever the sign of c turns out to be.
@@ -100,10 +99,10 @@ def one_look(
 class _Hessian:
     """The Hessian of the Lagrangian over a judge's rows: formed where it is small, its products otherwise."""
 
-    def __init__(self, request: Request, judge: Judge, multipliers: np.ndarray):
+    def __init__(self, request: Request, judge: Evaluator, multipliers: np.ndarray):
         self.request, self.judge, self.multipliers = request, judge, multipliers
         size = request.x.size
-        self.matrix = self.product(np.eye(size)) if size <= DENSE_SIZE else None
+        self.matrix = judge.hessian(request.x, multipliers) if size <= DENSE_SIZE else None
 
     def product(self, directions: np.ndarray) -> np.ndarray:
         return self.judge.hessian_times(self.request.x, self.multipliers, directions)
@@ -132,12 +131,12 @@ class _Hessian:
 class _Bounds:
     """Error bounds of one look, each at the failure probability of one measure."""
 
-    def __init__(self, request: Request, judge: Judge, batches: Batches, multipliers: np.ndarray, failure: float):
+    def __init__(self, request: Request, judge: Evaluator, batches: Batches, multipliers: np.ndarray, failure: float):
         self.request, self.judge, self.batches, self.failure = request, judge, batches, failure
         self.given = dict(request.bounds or {})
         self.multipliers = multipliers
-        self.moments = confidence.moments(judge, batches.noisy, request.x, multipliers)
-        pairs = zip(judge.populations, batches.noisy, strict=True)
+        self.moments = confidence.moments(judge, batches.second, batches.noisy, request.x, multipliers)
+        pairs = zip(batches.second, batches.noisy, strict=True)
         self.sizes = [population.size for population, noisy in pairs if noisy]
 
     def how(self, kind: str) -> str:
@@ -195,7 +194,7 @@ class _Bounds:
         size = self.request.x.size
         if "hessian" not in self.given:
             v = confidence.hessian_spread(
-                self.judge, self.batches.noisy, self.request.x, self.multipliers, self.request.seed
+                self.judge, self.batches.second, self.batches.noisy, self.request.x, self.multipliers, self.request.seed
             )
             return confidence.matrix_radius(v, size, failure)
         bound, log = self.given["hessian"], np.log(2 * size * max(len(self.sizes), 1) / failure)

@@ -5,7 +5,6 @@ terms of every mean are i.i.d. and no product of two expectations occurs. A stre
 gives two halves of its rows when it is taken as a sample, and all of its rows, without error, when it is not.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,8 +15,11 @@ import numpy as np
 
 from ..compiling import compiled
 from ..errors import InputError
-from ..problem import Finite, OnDisk, Population, Problem, Rows, RowStream, Sampler, Sharded, Source
-from .stream import BLOCK_ROWS, HostRows
+from ..oracle.draw import as_key, words
+from ..oracle.evaluator import BLOCK_ROWS
+from ..problem import Finite, OnDisk, Population, Problem, Program, RowStream, Sampler, Sharded, Source
+from ..problem.stored import Selected
+from ..problem.traced import Reading, Traced
 
 SMALLEST_HALF = 8  # rows of a half below which a variance estimate means nothing
 
@@ -26,8 +28,8 @@ SMALLEST_HALF = 8  # rows of a half below which a variance estimate means nothin
 class Batches:
     """Rows of each source for A, if anything is to be chosen, and B; `noisy` says which sources carry sampling error."""
 
-    first: tuple[HostRows | Sharded, ...]
-    second: tuple[HostRows | Sharded, ...]
+    first: tuple[Any, ...]
+    second: tuple[Any, ...]
     noisy: tuple[bool, ...]
 
 
@@ -36,7 +38,9 @@ def judged(source: Source, as_sample: bool) -> Source:
     return source.population if as_sample and isinstance(source, RowStream) else source
 
 
-def split(problem: Problem, samples: int, seed: int, look: int, as_sample: bool, choosing: bool = True) -> Batches:
+def split(
+    problem: Problem, program: Program, samples: int, seed: int, look: int, as_sample: bool, choosing: bool = True
+) -> Batches:
     """Two independent batches of every source: `samples` draws each of a stream, halves of a sampled population.
 
     Without `choosing` there is no first one.
@@ -45,8 +49,8 @@ def split(problem: Problem, samples: int, seed: int, look: int, as_sample: bool,
     for k, source in enumerate(judged(source, as_sample) for source in problem.sources):
         if isinstance(source, (Sampler, RowStream)):
             if choosing:
-                first.append(draw(source, samples, _key(seed, look, 2 * k)))
-            second.append(draw(source, samples, _key(seed, look, 2 * k + 1)))
+                first.append(draw(source, program.draws.get(k), samples, (seed, look, 2 * k)))
+            second.append(draw(source, program.draws.get(k), samples, (seed, look, 2 * k + 1)))
         elif as_sample:
             halves = _halves(source, np.random.default_rng([seed, k]))
             first.append(halves[0])
@@ -58,14 +62,20 @@ def split(problem: Problem, samples: int, seed: int, look: int, as_sample: bool,
     return Batches(tuple(first) if choosing else (), tuple(second), tuple(noisy))
 
 
-def draw(stream: Sampler | RowStream, samples: int, key: jax.Array) -> "Population | Selected":
-    """That many draws of a stream, as a population; in float64 unless they are rows."""
+def draw(
+    stream: Sampler | RowStream, read: Reading | None, samples: int, key: tuple[int, ...]
+) -> "Population | Selected":
+    """That many draws of a stream, as a population; in float64 unless they are rows. `read` is a sampler's function."""
     if isinstance(stream, RowStream):
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+        rng = np.random.default_rng(key)
         return _subset(stream.population, rng.integers(stream.population.size, size=samples))
     with jax.enable_x64(True):
+        assert read is not None
         blocks = [
-            jax.tree.map(np.asarray, _draw_block(stream.draw, min(BLOCK_ROWS, samples), key, start))
+            jax.tree.map(
+                np.asarray,
+                _draw_block(read.function, min(BLOCK_ROWS, samples), read.constants, words(*key), np.uint32(start)),
+            )
             for start in range(0, samples, BLOCK_ROWS)
         ]
     rows = jax.tree.map(lambda *leaves: np.concatenate(leaves)[:samples], *blocks)
@@ -75,32 +85,10 @@ def draw(stream: Sampler | RowStream, samples: int, key: jax.Array) -> "Populati
 
 
 @partial(compiled, static_argnums=(0, 1))
-def _draw_block(sampler_draw: Callable, count: int, key: jax.Array, start: Any) -> Any:
+def _draw_block(function: Traced, count: int, arrays: Any, given: jax.Array, start: Any) -> Any:
+    key = as_key(given)
     keys = jax.vmap(lambda i: jax.random.fold_in(key, i))(start + jnp.arange(count, dtype=jnp.uint32))
-    return jax.vmap(sampler_draw)(keys)
-
-
-class Selected:
-    """Some rows of a population that stays on disk."""
-
-    def __init__(self, population: OnDisk, rows: np.ndarray):
-        self.population, self.rows, self.size = population, rows, len(rows)
-        self.factor = 1.0
-        if population.weights is not None:
-            parts = (self._rows(first, BLOCK_ROWS).weights.sum() for first in range(0, self.size, BLOCK_ROWS))
-            self.factor = self.size / float(sum(parts))
-
-    def sample_shape(self) -> Any:
-        """Shapes and types of one row."""
-        return self.population.sample_shape()
-
-    def block(self, first: int, count: int) -> Rows:
-        """`count` of the rows, and their weights, of mean one over all that were selected."""
-        samples, weights = self._rows(first, count)
-        return Rows(samples, None if weights is None else weights * self.factor)
-
-    def _rows(self, first: int, count: int) -> Rows:
-        return self.population.at(self.rows[first : first + count])
+    return jax.vmap(lambda one: function(arrays, one))(keys)
 
 
 def _halves(population: Finite, rng: np.random.Generator) -> tuple[Any, Any]:
@@ -123,12 +111,3 @@ def _halves(population: Finite, rng: np.random.Generator) -> tuple[Any, Any]:
 
 def _subset(population: Population | OnDisk, rows: np.ndarray) -> Population | Selected:
     return Selected(population, rows) if isinstance(population, OnDisk) else Population(*population.at(rows))
-
-
-def _key(seed: int, look: int, stream: int) -> jax.Array:
-    return _fold(jax.random.key(seed, impl="threefry2x32"), look, stream)
-
-
-@jax.jit
-def _fold(key: jax.Array, look: Any, stream: Any) -> jax.Array:
-    return jax.random.fold_in(jax.random.fold_in(key, look), stream)

@@ -54,11 +54,14 @@ class Situation:
 
 
 def curvatures(
-    situation: Situation, product: Callable[[np.ndarray], np.ndarray], resolution: float, seed: int = 0
+    situation: Situation,
+    hessian: Callable[[], np.ndarray],
+    product: Callable[[np.ndarray], np.ndarray],
+    resolution: float,
+    seed: int = 0,
 ) -> dict[str, Curvature]:
-    """The smallest curvature on each of the three cones; `product` maps (d, k) blocks V to H V."""
-    size = situation.gradient.size
-    matrix = product(np.eye(size)) if size <= DENSE_SIZE else None
+    """The smallest curvature on each of the three cones; `hessian` forms H, `product` maps blocks V to H V."""
+    matrix = hessian() if situation.gradient.size <= DENSE_SIZE else None
     found: dict[str, Curvature] = {}
     for name in CONES:  # the whole space comes first: on the other cones A d = 0, and its form is nowhere above theirs
         found[name] = on_cone(name, situation, matrix, product, resolution, seed, enclosing=found.get("whole"))

@@ -10,7 +10,8 @@ Every step must bring the conditions closer, and the signs of multipliers and of
 
 import numpy as np
 
-from ..certificate.evaluate import Judge, Point
+from ..oracle.evaluator import evaluator_of
+from ..oracle.look import At
 from ..problem import Problem, Program
 
 STEPS = 16
@@ -27,10 +28,10 @@ def finish(
     problem: Problem, program: Program, x: np.ndarray, multipliers: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """(x, multipliers) to rounding, from nearby ones; None where Newton's method does not lead there."""
-    judge = Judge(program, problem.sources)  # pyright: ignore[reportArgumentType]
+    judge = evaluator_of(problem, program)
     active = multipliers > 0
     multipliers = np.where(active, multipliers, 0.0)
-    at = judge.point(x)
+    at = judge.at(x)
     left = residual(at, multipliers, active)
     for _ in range(STEPS):
         step = _newton_step(judge.hessian(x, multipliers), at, multipliers, active)
@@ -38,7 +39,7 @@ def finish(
             break
         ahead = multipliers.copy()
         ahead[active] += step[1]
-        there = judge.point(x + step[0])
+        there = judge.at(x + step[0])
         now = residual(there, ahead, active)
         if not now < left:
             break
@@ -49,14 +50,14 @@ def finish(
     return (x, multipliers) if met else None
 
 
-def residual(at: Point, multipliers: np.ndarray, active: np.ndarray) -> float:
+def residual(at: At, multipliers: np.ndarray, active: np.ndarray) -> float:
     """|(grad L, c_A)|."""
     slope = at.gradient + multipliers @ at.jacobian
     return float(np.hypot(np.linalg.norm(slope), np.linalg.norm(at.constraint[active])))
 
 
 def _newton_step(
-    hessian: np.ndarray, at: Point, multipliers: np.ndarray, active: np.ndarray
+    hessian: np.ndarray, at: At, multipliers: np.ndarray, active: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray] | None:
     d, rows = len(hessian), at.jacobian[active]
     system = np.block([[hessian, rows.T], [rows, np.zeros((len(rows), len(rows)))]])

@@ -18,12 +18,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from ..problem import Rows, ShardedRows, StoredRows
+from ..problem import Data, Rows, ShardedRows, StoredRows
 from ..problem.sharding import AXIS, Placement
 from .batch import sum_over_rows
 
-Data = Rows | ShardedRows | StoredRows
-Body = Callable[[Any, jax.Array | None], Any]
+Body = Callable[..., Any]
 
 
 def take_rows(data: Data, indices: jax.Array) -> Rows:
@@ -35,31 +34,34 @@ def take_rows(data: Data, indices: jax.Array) -> Rows:
     return jax.tree.map(lambda leaf: leaf.at[indices].get(mode="promise_in_bounds"), data)
 
 
-def sum_rows(body: Callable, data: Data, size: int, chunk_bytes: int, *arguments: Any) -> Any:
-    """Sum `body(rows, mask, *arguments)` over all rows, about `chunk_bytes` of them at a time.
+def sum_rows(body: Body, data: Data, sizes: tuple[int, ...], chunk_bytes: float, *arguments: Any) -> Any:
+    """Sum `body(rows, mask, member, *arguments)` over all rows of a family, about `chunk_bytes` of them at a time.
 
-    Whatever traced values `body` needs must be among the arguments: each device has its own view of them.
+    The rows of a chunk belong to one member; the mask (None: all) says which of them count. Whatever traced values `body` needs
+    must be among the arguments: each device has its own view of them.
     """
-
-    def sum_chunks(rows, mask, *given):
-        return _sum_chunks(lambda taken, keep: body(taken, keep, *given), rows, mask, chunk_bytes)
-
     if isinstance(data, ShardedRows):
-        return on_each_device(sum_chunks, data, *arguments)
+        return on_each_device(
+            lambda rows, mask, *given: _sum_chunks(body, rows, mask, chunk_bytes, given), data, *arguments
+        )
     if isinstance(data, StoredRows):
-        return _sum_blocks(lambda rows, mask: sum_chunks(rows, mask, *arguments), data, size)
-    return sum_chunks(data, None, *arguments)
+        return _sum_blocks(lambda rows, mask: _sum_chunks(body, rows, mask, chunk_bytes, arguments), data, sizes[0])
+    if len(sizes) == 1:
+        return _sum_chunks(body, data, None, chunk_bytes, arguments)
+    return _sum_members(body, data, sizes, _rows_of(data, chunk_bytes), arguments)
 
 
-def all_rows(data: Data, size: int) -> tuple[Rows, np.ndarray | None]:
-    """All rows at once and which of them count (None: all): for populations that fit into memory."""
+def all_rows(data: Data, sizes: tuple[int, ...]) -> tuple[Rows, np.ndarray, np.ndarray]:
+    """All rows at once, the member of each, and its share of that member's mean: for what fits into memory."""
+    members = np.repeat(np.arange(len(sizes)), sizes)
+    shares = np.repeat([1 / size for size in sizes], sizes)
     if isinstance(data, StoredRows):
-        return data.block(jnp.int32(0), size), None
+        return data.block(jnp.int32(0), sizes[0]), members, shares
     if not isinstance(data, ShardedRows):
-        return data, None
+        return data, members, shares
     at = data.placement
     counted = np.concatenate([np.arange(at.rows) < count for count in at.counts])
-    return data.rows, None if at.even else counted
+    return data.rows, np.zeros(len(counted), int), counted / sizes[0]
 
 
 def on_each_device(body: Callable, data: ShardedRows, *arguments: Any) -> Any:
@@ -117,22 +119,51 @@ def _over(at: Placement, local: Callable, incoming: Any, outgoing: Any) -> Calla
     return jax.shard_map(local, mesh=at.mesh, in_specs=incoming, out_specs=outgoing, check_vma=False)
 
 
-def _sum_chunks(body: Body, rows: Any, mask: jax.Array | None, chunk_bytes: int) -> Any:
-    """Over the rows of one device, some of which may not count."""
+def _rows_of(rows: Any, chunk_bytes: float) -> int:
+    """How many rows have about so many bytes."""
     leaves = jax.tree.leaves(rows)
     size = leaves[0].shape[0]
-    chunk = max(1, chunk_bytes // max(1, sum(leaf.size * leaf.dtype.itemsize // size for leaf in leaves)))
+    return max(1, int(chunk_bytes) // max(1, sum(leaf.size * leaf.dtype.itemsize // size for leaf in leaves)))
+
+
+def _sum_chunks(body: Body, rows: Any, mask: jax.Array | None, chunk_bytes: float, arguments: Any) -> Any:
+    """Over the rows of one device, which belong to one member and some of which may not count."""
+    size, chunk = jax.tree.leaves(rows)[0].shape[0], _rows_of(rows, chunk_bytes)
     if mask is None:
-        return sum_over_rows(body, rows, size, chunk)
+        return sum_over_rows(lambda taken, within: body(taken, within, 0, *arguments), rows, size, chunk)
 
     def counted(taken, within):
         part, keep = taken
-        return body(part, keep if within is None else keep & within)
+        return body(part, keep if within is None else keep & within, 0, *arguments)
 
     return sum_over_rows(counted, (rows, mask), size, chunk)
 
 
-def _sum_blocks(body: Body, data: StoredRows, size: int) -> Any:
+def _sum_members(body: Body, rows: Any, sizes: tuple[int, ...], chunk: int, arguments: Any) -> Any:
+    """Over the rows of several members, which lie one after the other: chunks of one size, each of one member.
+
+    What a chunk holds of other rows, because its member has no more, does not count.
+    """
+    total, chunk = sum(sizes), min(chunk, max(sizes))
+    table, begin = [], 0
+    for member, size in enumerate(sizes):
+        for start in range(begin, begin + size, chunk):
+            table.append((min(start, total - chunk), start, min(start + chunk, begin + size), member))
+        begin += size
+    first, low, high, members = (jnp.asarray(column, jnp.int32) for column in np.asarray(table).T)
+    positions = jnp.arange(chunk, dtype=jnp.int32)
+
+    def part(i):
+        taken = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, first[i], chunk), rows)
+        at = first[i] + positions
+        return body(taken, (at >= low[i]) & (at < high[i]), members[i], *arguments)
+
+    shapes = jax.eval_shape(lambda: part(jnp.int32(0)))
+    zero = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+    return jax.lax.fori_loop(0, len(table), lambda i, sums: jax.tree.map(jnp.add, sums, part(i)), zero)
+
+
+def _sum_blocks(body: Callable, data: StoredRows, size: int) -> Any:
     """Blocks of one size from disk; the last one is moved back to end with the last row, and masked."""
     block = data.block_rows(size)
     steps = -(-size // block)

@@ -9,9 +9,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from ..problem import Program, Rows
-from .access import Data, take_rows
+from ..problem import Data, Program, Rows
+from .access import take_rows
+
+IMPL = "threefry2x32"
 
 
 def draw_rows(
@@ -22,31 +25,65 @@ def draw_rows(
     count: int,
     only: Iterable[int] | None = None,
 ) -> tuple[Rows | None, ...]:
-    """Samples `start .. start + count` of the batch that `key` names, from every source (or `only` from some)."""
+    """Samples `start .. start + count` of the batch that `key` names, from every family (or `only` from some).
+
+    They have two leading axes: the members of the family, and the samples.
+    """
     positions = start + jnp.arange(count, dtype=jnp.uint32)
-    wanted = range(len(program.sources)) if only is None else set(only)
+    wanted = range(len(program.families)) if only is None else set(only)
     return tuple(
-        _draw_source(program, data, key, positions, k) if k in wanted else None for k in range(len(program.sources))
+        _draw_family(program, data, key, positions, k) if k in wanted else None for k in range(len(program.families))
     )
 
 
-def _draw_source(program: Program, data: tuple[Data | None, ...], key: jax.Array, positions: jax.Array, k: int) -> Rows:
-    source = program.sources[k]
-    keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(jax.random.fold_in(key, k), positions)
-    if source.draw is not None:
-        return Rows(jax.vmap(source.draw)(keys))
+def by_sample(drawn: Any) -> Any:
+    """What `draw_rows` gave with samples as the first axis, to be mapped over; one of them needs a new second axis again."""
+    return jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 1, 0), drawn)
+
+
+def _draw_family(program: Program, data: tuple[Data | None, ...], key: jax.Array, positions: jax.Array, k: int) -> Rows:
+    family = program.families[k]
+    each = jax.random.wrap_key_data(jnp.stack([of_source(key, source) for source in family.members]), impl=IMPL)
+    keys = jax.vmap(lambda own: jax.vmap(lambda i: jax.random.fold_in(own, i))(positions))(each)
+    if family.draw is not None:
+        draw, arrays = family.draw, program.constants[family.draw_constants]
+        return Rows(jax.vmap(jax.vmap(lambda one: draw(arrays, one)))(keys))
     rows = data[k]
-    assert rows is not None and source.rows is not None
+    assert rows is not None and family.rows is not None
+    sizes = np.asarray(family.rows)
+    firsts = np.cumsum(sizes) - sizes
+    indices = row_indices(jax.random.key_data(keys), sizes[:, None]) + jnp.asarray(firsts[:, None], jnp.int32)
     # without the barrier XLA fuses the generator into the gather and draws every index once per column
-    indices = jax.lax.optimization_barrier(row_indices(jax.random.key_data(keys), source.rows))
-    return take_rows(rows, indices)
+    taken = take_rows(rows, jax.lax.optimization_barrier(indices.reshape(-1)))
+    return jax.tree.map(lambda leaf: leaf.reshape(*indices.shape, *leaf.shape[1:]), taken)
 
 
-def row_indices(words: jax.Array, size: int) -> jax.Array:
-    """floor(u * size) for u = 0.w0 w1 in base 2^32, without 64-bit integers; uniform on 0..size-1."""
-    n = jnp.uint32(size)
-    high, low = _multiply_high(words[:, 0], n), words[:, 0] * n
-    carry = (low + _multiply_high(words[:, 1], n) < low).astype(jnp.uint32)
+def words(*path: int) -> np.ndarray:
+    """Two 32-bit words for a random key, from the numbers that say what it is for; no program has to be compiled for it."""
+    return np.random.SeedSequence(path).generate_state(2, np.uint32)
+
+
+def as_key(given: Any) -> jax.Array:
+    """The key of two words; traceable."""
+    return jax.random.wrap_key_data(jnp.asarray(given), impl=IMPL)
+
+
+def of_source(key: jax.Array, source: int) -> jax.Array:
+    """The words of a key of a source's own: other words, since a hash of them would be one more to compile."""
+    apart = np.random.SeedSequence([source]).generate_state(2, np.uint32)
+    return jax.random.key_data(key) ^ jnp.asarray(apart)
+
+
+def of_step(key: jax.Array, step: jax.Array) -> jax.Array:
+    """A key of a step's own, likewise."""
+    return jax.random.wrap_key_data(jax.random.key_data(key).at[1].add(step.astype(jnp.uint32)), impl=IMPL)
+
+
+def row_indices(given: jax.Array, size: Any) -> jax.Array:
+    """floor(u * size) for u = 0.w0 w1 in base 2^32, without 64-bit integers; uniform on 0..size-1. The last axis has the words."""
+    n = jnp.asarray(size, jnp.uint32)
+    high, low = _multiply_high(given[..., 0], n), given[..., 0] * n
+    carry = (low + _multiply_high(given[..., 1], n) < low).astype(jnp.uint32)
     return (high + carry).astype(jnp.int32)
 
 

@@ -14,11 +14,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.experimental import pallas as pl
 from jax.extend.core import ClosedJaxpr, Literal
 
-from ..problem import EqualityForm, Rows
-from .linear_forms import evaluate_equation
+from ..problem import Program, Rows
+from ..problem.traced import Traced, evaluate_equation
 
 BLOCK = 8192  # numbers of a block of rows, which has to fit into the registers of a multiprocessor
 MOST_ROWS_OF_A_BLOCK = 64
@@ -26,7 +25,7 @@ PROGRAMS = 1024  # that share the rows: several for every multiprocessor of the 
 LARGEST = 2**31  # numbers of the rows: the kernel counts them in 32 bits
 INTERPRET = False  # run the kernel as ordinary operations, on any device: for tests
 
-Sums = tuple[jax.Array, jax.Array, jax.Array, jax.Array]  # of F, C, and their derivatives in x
+Sums = tuple[jax.Array, jax.Array, jax.Array, jax.Array]  # means of F, C, and their derivatives in x
 
 
 class _UnsuitedError(Exception):
@@ -41,41 +40,42 @@ class _Row:
     """Stands for one row."""
 
 
-def score_sums(form: EqualityForm, k: int, rows: Any, x: jax.Array) -> Sums | None:
-    """Sums over the rows of source k of F and C, unscaled, and of their derivatives; None where there is no such kernel."""
+def score_sums(program: Program, k: int, rows: Any, x: jax.Array) -> Sums | None:
+    """Means over the rows of family k of F and C, and of their derivatives; None where there is no such kernel."""
     if not (INTERPRET or jax.default_backend() == "gpu") or not isinstance(rows, Rows):
         return None
-    program = form.program
-    terms = [term for term in program.terms if term.source == k]
+    family, layout = program.families[k], program.layout
     leaves = jax.tree.leaves(rows.samples)
     plain = rows.weights is None and len(leaves) == 1 and leaves[0].ndim == 2 and leaves[0].size < LARGEST
     if not plain or not program.parameters.bare or leaves[0].shape[1:] != x.shape or leaves[0].dtype != x.dtype:
         return None
-    if any(term.slot >= 0 and program.layout.shapes[term.slot] != () for term in terms):
+    if len(family.members) > 1 or any(
+        term.slots[0] >= 0 and layout.shapes[term.slots[0]] != () for term in family.terms
+    ):
         return None
     table = leaves[0]
-    functions = tuple(term.fn for term in terms)
+    functions = tuple(term.fn for term in family.terms)
     if table.shape[1] > BLOCK or not _compiles(functions, table.shape, str(table.dtype)):
         return None
-    values, slopes = _kernel(_scores(functions, table.shape[1], table.dtype), x, table)
-    objective, constraint = jnp.zeros((), x.dtype), jnp.zeros(program.layout.size, x.dtype)
-    gradient, jacobian = jnp.zeros_like(x), jnp.zeros((program.layout.size, x.size), x.dtype)
-    for t, term in enumerate(terms):
-        factor = jnp.asarray(program.coefficients[term.coefficient], x.dtype)
-        if term.slot < 0:
+    values, slopes = (part / table.shape[0] for part in _kernel(_scores(functions, table.dtype), x, table))
+    objective, constraint = jnp.zeros((), x.dtype), jnp.zeros(layout.size, x.dtype)
+    gradient, jacobian = jnp.zeros_like(x), jnp.zeros((layout.size, x.size), x.dtype)
+    for t, term in enumerate(family.terms):
+        factor = jnp.asarray(program.coefficients, x.dtype)[term.coefficients[0]]
+        if term.slots[0] < 0:
             objective, gradient = objective + factor * values[t], gradient + factor * slopes[t]
         else:
-            at = program.layout.slices[term.slot].start
+            at = layout.slices[term.slots[0]].start
             constraint = constraint.at[at].add(factor * values[t])
             jacobian = jacobian.at[at].add(factor * slopes[t])
     return objective, constraint, gradient, jacobian
 
 
 @lru_cache(maxsize=256)
-def _compiles(functions: tuple[Callable, ...], shape: tuple[int, int], dtype: str) -> bool:
+def _compiles(functions: tuple[Traced, ...], shape: tuple[int, int], dtype: str) -> bool:
     """Whether the terms are functions of scores that the device's compiler takes."""
     try:
-        scores = _scores(functions, shape[1], np.dtype(dtype))
+        scores = _scores(functions, np.dtype(dtype))
     except _UnsuitedError:
         return False
     if INTERPRET:
@@ -88,19 +88,17 @@ def _compiles(functions: tuple[Callable, ...], shape: tuple[int, int], dtype: st
     return True
 
 
-def _scores(functions: tuple[Callable, ...], width: int, dtype: Any) -> tuple[Callable, ...]:
+def _scores(functions: tuple[Traced, ...], dtype: Any) -> tuple[Callable, ...]:
     """phi_t, functions of one number each."""
-    return tuple(_score(fn, width, dtype) for fn in functions)
+    return tuple(_score(fn, dtype) for fn in functions)
 
 
-def _score(fn: Callable, width: int, dtype: Any) -> Callable:
-    row = jax.ShapeDtypeStruct((width,), dtype)
-    program = jax.make_jaxpr(fn)(row, row)
-    if program.effects or len(program.out_avals) != 1 or program.out_avals[0].shape != ():  # pyright: ignore[reportAttributeAccessIssue]
+def _score(fn: Traced, dtype: Any) -> Callable:
+    if fn.jaxpr.effects or fn.jaxpr.constvars or fn.shape != ():
         raise _UnsuitedError
 
     def phi(u):
-        return jnp.asarray(_through(program, [_Parameters, _Row], u)[0], dtype)
+        return jnp.asarray(_through(ClosedJaxpr(fn.jaxpr, ()), [_Parameters, _Row], u)[0], dtype)
 
     jax.eval_shape(phi, jax.ShapeDtypeStruct((), dtype))
     return phi
@@ -136,6 +134,7 @@ def _through(program: ClosedJaxpr, arguments: list[Any], u: jax.Array) -> list[A
 
 def _kernel(scores: tuple[Callable, ...], x: jax.Array, table: jax.Array) -> tuple[jax.Array, jax.Array]:
     """S, shape (t,), and G, shape (t, d)."""
+    from jax.experimental import pallas as pl  # here: it takes longer to import than most solves to run
     from jax.experimental.pallas import triton
 
     size, width = table.shape

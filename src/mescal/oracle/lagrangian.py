@@ -12,13 +12,20 @@ import jax
 import jax.numpy as jnp
 
 from ..errors import InputError
-from ..problem import EqualityForm, Rows
-from . import exact
-from .access import Data, replicated
+from ..problem import Data, EqualityForm, Program, Rows
+from . import look
+from .access import replicated
 from .batch import masked, single_chunk, sum_over_batch
-from .draw import draw_rows
+from .draw import by_sample, draw_rows
 from .surrogates import Surrogate, shares
-from .work import Work
+from .work import Work, price
+
+# The Jacobian is accumulated row by row in one pass while a source feeds at most this many outputs; above, values come
+# first and a second pass pulls back one weighted row. Equal arithmetic at two: one forward and two pulls against
+# two forwards and one pull, the second forward costing a pass over the data; measured, see benchmarks/oracle_gradient.py.
+ONE_PASS_OUTPUTS = 2
+GROUPS = 8  # independent groups of samples behind an estimated error
+SECOND = 1 << 16  # of the key of the second draw of theta, apart from the numbers of sources
 
 
 class Exact(NamedTuple):
@@ -34,9 +41,49 @@ class Estimate(NamedTuple):
     """One large batch, told apart: the unbiased gradient of L, and the mean constraint with its variance and Jacobian."""
 
     objective: jax.Array
+    objective_variance: jax.Array  # of the mean
+    objective_gradient: jax.Array  # of f alone
     gradient: jax.Array
     constraint: jax.Array
     constraint_variance: jax.Array  # of the mean
+    jacobian: jax.Array
+
+
+class Noise(NamedTuple):
+    """Traces of covariances: an average over n thetas has these, divided by n."""
+
+    gradient: jax.Array
+    stationarity: jax.Array
+    constraint: jax.Array  # of C in the problem's units, as feasibility is measured
+
+
+class Compared(NamedTuple):
+    """An estimate, its noise per theta, and the change of L since another point with its standard error."""
+
+    estimate: Estimate
+    noise: Noise
+    change: jax.Array
+    error: jax.Array
+
+
+class ValueSums(NamedTuple):
+    """Sums over samples: F, F^2, C, C^2."""
+
+    objective: jax.Array
+    squared: jax.Array
+    constraint: jax.Array
+    squares: jax.Array
+
+
+class Sums(NamedTuple):
+    """Those, and of dF, J'C and J."""
+
+    objective: jax.Array
+    squared: jax.Array
+    constraint: jax.Array
+    squares: jax.Array
+    own: jax.Array
+    product: jax.Array
     jacobian: jax.Array
 
 
@@ -109,6 +156,26 @@ class Lagrangian(eqx.Module):
             evaluations += 2
         return product, self._work(n, "hvp", values=evaluations, gradients=evaluations, hvps=1)
 
+    def weighted_hvp(
+        self, z: jax.Array, v: jax.Array, weight: jax.Array, key: jax.Array, n: Any
+    ) -> tuple[jax.Array, Work]:
+        """The mean over n thetas of grad^2 (F_i + weight . C_i) v, the weights held fixed; in whole micro-batches."""
+        blocks = jnp.maximum(1, (jnp.asarray(n, jnp.int32) + self.micro - 1) // self.micro)
+
+        def body(i, total):
+            drawn = draw_rows(self.form.program, self.data, key, i * self.micro, self.micro)
+
+            def value(y):
+                f, c = self.form.evaluate(y, drawn, self.micro)
+                return jnp.sum(f + c @ weight)
+
+            return total + jax.jvp(jax.grad(value), (z,), (v,))[1]
+
+        total = jax.lax.fori_loop(0, blocks, body, jnp.zeros_like(z))
+        thetas = blocks * self.micro
+        work = self._work(thetas, "hvp", values=1, gradients=1, hvps=1)
+        return replicated(total, self.data) / thetas.astype(z.dtype), work
+
     def path_hvp(self, z: jax.Array, previous: jax.Array, key: jax.Array, n: Any) -> tuple[jax.Array, Work]:
         """sum_j H(previous + (j-1)/n dz; theta_j) dz/n over j = 1..n, dz = z - previous: estimates the gradient's change.
 
@@ -124,13 +191,13 @@ class Lagrangian(eqx.Module):
             return pull((jnp.ones_like(objective), weight))[0]
 
         def product(position, first, second):
-            first, second = jax.tree.map(lambda leaf: leaf[None], (first, second))
+            first, second = jax.tree.map(lambda leaf: leaf[:, None], (first, second))
             y = previous + position.astype(z.dtype) / count * step
             return jax.jvp(lambda x: gradient(x, first, second), (y,), (step,))[1]
 
         def body(start, size, mask):
-            first = draw_rows(self.form.program, self.data, key, start, size)
-            second = self._constraint_samples(key, start, size, 1)
+            first = by_sample(draw_rows(self.form.program, self.data, key, start, size))
+            second = by_sample(self._constraint_samples(key, start, size, 1))
             products = jax.vmap(product)(start + jnp.arange(size), first, second)
             return jnp.sum(masked(products, mask), axis=0) / count
 
@@ -143,46 +210,128 @@ class Lagrangian(eqx.Module):
     def estimate(self, z: jax.Array, key: jax.Array, n: Any) -> tuple[Estimate, Work]:
         """Gradient (U-statistic), constraint and Jacobian from one batch in one pass; counts n gradients.
 
-        grad L ~ mean dF + J'lam + al (n J'c - mean J_i'C_i) / (n - 1), with J and c the means over the batch.
+        n is taken up to whole micro-batches.
         """
-        m, count = self.form.constraints, jnp.asarray(n, z.dtype)
+        (sums, _), n = self._grouped(z, None, key, n)
+        return self._estimated(
+            jax.tree.map(lambda part: jnp.sum(part, axis=0) / n.astype(z.dtype), sums), n
+        ), self._work(n, "gradient", values=1, gradients=1)
 
-        def body(start, size, mask):
-            drawn = draw_rows(self.form.program, self.data, key, start, size)
-            (objective, rows), pull = jax.vjp(lambda y: self.form.evaluate(y, drawn, size), z)
-            nothing = jnp.zeros_like(objective)
-            own = pull((masked(jnp.ones_like(objective), mask), jnp.zeros_like(rows)))[0]
-            product = pull((nothing, masked(rows, mask)))[0]
-            basis = jnp.broadcast_to(jnp.eye(m, dtype=z.dtype)[:, None], (m, *rows.shape))
-            jacobian = jax.vmap(lambda row: pull((nothing, masked(row, mask)))[0])(basis).reshape(m, z.size)
-            kept = masked(rows, mask)
-            mean = jnp.sum(masked(objective, mask))
-            return mean, own, product, jacobian, jnp.sum(kept, axis=0), jnp.sum(kept * kept, axis=0)
+    def compare(self, z: jax.Array, before: jax.Array, key: jax.Array, n: Any) -> tuple[Compared, Work]:
+        """An estimate at z; beside it its noise and L(z) - L(before) with its standard error, all from the same samples.
 
-        parts = (part / count for part in self._over_batch(body, n))
-        objective, own, product, jacobian, total, squares = parts
-        penalised = (count * (total @ jacobian) - product) / (count - 1)
-        gradient = own + self.multipliers @ jacobian + self.penalty * penalised
-        variance = jnp.maximum(squares - total**2, 0) / (count - 1)
-        work = self._work(n, "gradient", values=1, gradients=1)
-        return Estimate(objective, gradient, total, variance, jacobian), work
+        The samples fall into independent groups. From their means come the errors: with the influence of a group,
+
+            psi_g = dF_g + J_g'(lam + al c) + al J'(c_g - c),     sigma^2 = n / groups * (sample variance of psi_g)
+
+        whose last term only moves the multiplier; without it, the noise is that of stationarity at a multiplier of one's choice.
+        """
+        (sums, other), n = self._grouped(z, before, key, n)
+        count = n.astype(z.dtype)
+        each = jax.tree.map(lambda part: part * (GROUPS / count), sums)  # means of the groups
+        mean = jax.tree.map(lambda part: jnp.mean(part, axis=0), each)
+        at = self._estimated(mean, n)
+        weight = self.multipliers + self.penalty * at.constraint
+        pulled = each.own + jnp.einsum("m,gmd->gd", weight, each.jacobian)
+        whole = pulled + self.penalty * (each.constraint - at.constraint) @ at.jacobian
+        change = self._values(each, count / GROUPS) - self._values(
+            jax.tree.map(lambda part: part * (GROUPS / count), other), count / GROUPS
+        )
+        scale = jnp.asarray(self.form.constraint_scale, z.dtype)
+        noise = Noise(
+            gradient=_between(whole) * count / GROUPS,
+            stationarity=_between(pulled) * count / GROUPS,
+            constraint=jnp.sum(at.constraint_variance * count / scale**2),
+        )
+        error = jnp.std(change, ddof=1) / jnp.sqrt(jnp.asarray(GROUPS, z.dtype))
+        work = self._work(n, "gradient", values=1, gradients=1) + self._work(n, "value", values=1)
+        return Compared(at, noise, jnp.mean(change), error), work
+
+    def _grouped(self, z: jax.Array, before: jax.Array | None, key: jax.Array, n: Any) -> tuple[Any, jax.Array]:
+        """Sums over a batch at z, and of values at `before`, by group; one place where samples are drawn."""
+        m = self.form.constraints
+        micro = max(GROUPS, self.micro // GROUPS * GROUPS)
+        blocks = jnp.maximum(1, (jnp.asarray(n, jnp.int32) + micro - 1) // micro)
+
+        def group(rows):
+            (f, c), pull = jax.vjp(lambda y: self.form.evaluate(y, rows, micro // GROUPS), z)
+            own = pull((jnp.ones_like(f), jnp.zeros_like(c)))[0]
+            product = pull((jnp.zeros_like(f), c))[0] if m else jnp.zeros_like(z)
+            basis = jnp.broadcast_to(jnp.eye(m, dtype=z.dtype)[:, None], (m, *c.shape))
+            jacobian = jax.vmap(lambda row: pull((jnp.zeros_like(f), row))[0])(basis).reshape(m, z.size)
+            f1, f2, c1, c2 = _value_sums(f, c)
+            return Sums(f1, f2, c1, c2, own, product, jacobian)
+
+        def body(i):
+            drawn = draw_rows(self.form.program, self.data, key, i * micro, micro)
+            grouped = jax.tree.map(
+                lambda leaf: jnp.moveaxis(leaf.reshape(leaf.shape[0], GROUPS, -1, *leaf.shape[2:]), 1, 0), drawn
+            )
+            other = None
+            if before is not None:
+                values = jax.vmap(lambda rows, y=before: self.form.evaluate(y, rows, micro // GROUPS))(grouped)
+                other = jax.vmap(lambda f, c: ValueSums(*_value_sums(f, c)))(*values)
+            if not jax.tree.leaves(grouped):  # nothing is sampled
+                one = group(tuple(None for _ in drawn))
+                return jax.tree.map(lambda part: jnp.broadcast_to(part, (GROUPS, *part.shape)), one), other
+            return jax.vmap(group)(grouped), other
+
+        shapes = jax.eval_shape(lambda: body(jnp.int32(0)))
+        zero = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+        total = jax.lax.fori_loop(0, blocks, lambda i, sums: jax.tree.map(jnp.add, sums, body(i)), zero)
+        return replicated(total, self.data), blocks * micro
+
+    def _estimated(self, mean: Any, n: jax.Array) -> Estimate:
+        """grad L ~ mean dF + J'lam + al (n J'c - mean J_i'C_i) / (n - 1), with J and c the means over the batch."""
+        count = n.astype(mean.own.dtype)
+        penalised = (count * (mean.constraint @ mean.jacobian) - mean.product) / (count - 1)
+        gradient = mean.own + self.multipliers @ mean.jacobian + self.penalty * penalised
+        variances = [
+            jnp.maximum(square - value**2, 0) / (count - 1)
+            for square, value in ((mean.squared, mean.objective), (mean.squares, mean.constraint))
+        ]
+        return Estimate(mean.objective, variances[0], mean.own, gradient, mean.constraint, variances[1], mean.jacobian)
+
+    def _values(self, mean: Any, count: jax.Array) -> jax.Array:
+        """The unbiased estimate of L (U-statistic) of each group, from its means over `count` samples."""
+        c = mean.constraint
+        products = (count * jnp.sum(c * c, axis=-1) - jnp.sum(mean.squares, axis=-1)) / (count - 1)
+        return mean.objective + c @ self.multipliers + self.penalty / 2 * products
 
     # ---- exact values, where every source is a finite population
 
     def exact(self, z: jax.Array) -> tuple[Exact, Work]:
         """Value, gradient and constraint from a full pass; counts the size of the largest population."""
-        if exact.one_pass(self.form):
-            point = exact.linearise(self.form, self.data, z)
-            weight = self.multipliers + self.penalty * point.constraint
-            value = self._combine(point.objective, point.constraint)
-            gradient = point.gradient + weight @ point.jacobian
+        program, (x, _) = self.form.program, self.form.split(z)
+        if one_pass(program):
+            objective, constraint, gradient, jacobian = self.form.lift(z, *look.linearise(program, self.data, x)[:4])
+            weight = self.multipliers + self.penalty * constraint
+            value = self._combine(objective, constraint)
             work = self._work(self.population, "gradient", values=1, gradients=1, exact=True)
-            return Exact(value, gradient, point.constraint, point.jacobian), work
-        _, constraint = exact.values(self.form, self.data, z)
+            return Exact(value, gradient + weight @ jacobian, constraint, jacobian), work
+        constraint = self._exact_values(z)[1]
         weight = self.multipliers + self.penalty * constraint
-        objective, gradient = exact.pulled(self.form, self.data, z, weight)
+        objective, gradient = self._exact_pull(z, weight)
         work = self._work(self.population, "gradient", values=2, gradients=1, exact=True)
         return Exact(self._combine(objective, constraint), gradient, constraint, None), work
+
+    def linearise(self, z: jax.Array) -> tuple[tuple[jax.Array, ...], Work]:
+        """f, c, gradient of f and Jacobian of c from a full pass, in the units of the form."""
+        x, _ = self.form.split(z)
+        work = self._work(self.population, "gradient", values=1, gradients=1, exact=True)
+        return self.form.lift(z, *look.linearise(self.form.program, self.data, x)[:4]), work
+
+    def _exact_values(self, z: jax.Array) -> tuple[jax.Array, jax.Array]:
+        x, slack = self.form.split(z)
+        objective, constraint = look.values(self.form.program, self.data, x)
+        return self.form.scale(objective, constraint + self.form.shift(slack), z.dtype)
+
+    def _exact_pull(self, z: jax.Array, weight: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """f, and the gradient of f + weight . c."""
+        form, (x, _) = self.form, self.form.split(z)
+        scaled = weight * jnp.asarray(form.constraint_scale, z.dtype)
+        objective, gradient = look.pulled(form.program, self.data, x, form.objective_scale, scaled)
+        return objective * jnp.asarray(form.objective_scale, z.dtype), form.join(gradient, form.drop(weight))
 
     def shifted(self, at: Exact, z: jax.Array, moved: jax.Array) -> Exact:
         """The exact values at `moved`, which differs from z in its slacks alone: no pass over the data."""
@@ -196,15 +345,16 @@ class Lagrangian(eqx.Module):
 
     def exact_value(self, z: jax.Array) -> tuple[jax.Array, Work]:
         """L(z) from a full pass."""
-        return self._combine(*exact.values(self.form, self.data, z)), self._work(
-            self.population, "value", values=1, exact=True
-        )
+        return self._combine(*self._exact_values(z)), self._work(self.population, "value", values=1, exact=True)
 
     def exact_hvp(self, z: jax.Array, v: jax.Array, at: Exact) -> tuple[jax.Array, Work]:
         """grad^2 L(z) v from a full pass; `at` holds the exact values at z."""
         weight = self.multipliers + self.penalty * at.constraint
-        product = exact.hessian_product(self.form, self.data, z, v, weight, self.penalty, at.jacobian)
-        passes = 1 if at.jacobian is not None else 2
+        if at.jacobian is None:
+            passes, change = 2, jax.jvp(lambda y: self._exact_values(y)[1], (z,), (v,))[1]
+        else:
+            passes, change = 1, at.jacobian @ v
+        product = jax.jvp(lambda y, w: self._exact_pull(y, w)[1], (z, weight), (v, self.penalty * change))[1]
         return product, self._work(self.population, "hvp", values=passes, gradients=passes, hvps=1, exact=True)
 
     # ---- parts
@@ -236,8 +386,9 @@ class Lagrangian(eqx.Module):
     def _constraint_samples(self, key, start, count, draw: int) -> tuple[Rows | None, ...]:
         """Samples of the sources that feed constraints: the first (0) or second (1) draw."""
         program = self.form.program
-        key = jax.random.fold_in(key, len(program.sources)) if draw else key
-        return draw_rows(program, self.data, key, start, count, only=program.sources_of_constraints())
+        key = jax.random.fold_in(key, SECOND) if draw else key
+        only = [k for k, family in enumerate(program.families) if family.fed[0]]
+        return draw_rows(program, self.data, key, start, count, only=only)
 
     def _sum(self, z, key, n, draw: int) -> jax.Array:
         """The sum of C over the whole batch."""
@@ -298,20 +449,18 @@ class Lagrangian(eqx.Module):
 
     def _work(self, n: Any, kind: str, values: Any = 0, gradients: Any = 0, hvps: Any = 0, exact: bool = False) -> Work:
         """Work of one call on n thetas of which C was evaluated, differentiated, ... that many times per sample."""
-        program = self.form.program
-        feeding = [program.outputs(k) for k in range(len(program.sources))]
-        rows = len({row for _, fed in feeding for row in fed})
-        of_objective, of_constraints = n, n
-        if exact:  # rows of the populations that feed each
-            sizes = [source.size or 0 for source in program.sources]
-            of_objective = max((s for s, (feeds, _) in zip(sizes, feeding, strict=True) if feeds), default=0)
-            of_constraints = max((s for s, (_, fed) in zip(sizes, feeding, strict=True) if fed), default=0)
-        sampled = any(feeds for feeds, _ in feeding)
-        return Work.of(
-            **{f"{kind}_samples": n},
-            objective_gradients=of_objective * sampled * (kind == "gradient"),
-            objective_hvps=of_objective * sampled * (kind == "hvp"),
-            constraint_values=of_constraints * rows * values,
-            constraint_gradients=of_constraints * rows * gradients,
-            constraint_hvps=of_constraints * rows * hvps,
-        )
+        return Work.of(**price(self.form.program, kind, None if exact else n, values, gradients, hvps))
+
+
+def _value_sums(f: jax.Array, c: jax.Array) -> tuple[jax.Array, ...]:
+    return jnp.sum(f), jnp.sum(f**2), jnp.sum(c, axis=0), jnp.sum(c**2, axis=0)
+
+
+def _between(groups: jax.Array) -> jax.Array:
+    """The trace of the sample covariance of the rows."""
+    return jnp.sum(jnp.var(groups, axis=0, ddof=1))
+
+
+def one_pass(program: Program) -> bool:
+    """Whether one pass that accumulates the Jacobian is the cheaper way to a gradient."""
+    return all(family.outputs <= ONE_PASS_OUTPUTS for family in program.families)

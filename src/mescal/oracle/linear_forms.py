@@ -13,10 +13,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.core import eval_jaxpr
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
-from .batch import masked
+from ..problem.traced import evaluate_equation
 
 # With k forms the Gram product takes 2 k d^2 operations per row, directions take at least 4 d^2.
 MOST_FORMS = 2
@@ -36,8 +35,8 @@ class _UnsuitedError(Exception):
     """The function is not, or not visibly, of this kind."""
 
 
-def hessian_sum(fn: Callable, x: jax.Array, rows: Any, mask: jax.Array | None = None) -> jax.Array | None:
-    """The sum over rows of the Hessians of the scalar `fn(x, row)` in x; None where fn is not of this kind."""
+def hessian_sum(fn: Callable, x: jax.Array, rows: Any, share: jax.Array) -> jax.Array | None:
+    """sum_i share_i (Hessian of the scalar `fn(x, row_i)` in x); None where fn is not of this kind."""
 
     def one(row):
         u, pull = jax.vjp(lambda y: reading.forms(y, row), x)
@@ -49,7 +48,7 @@ def hessian_sum(fn: Callable, x: jax.Array, rows: Any, mask: jax.Array | None = 
         matrices, curvatures = jax.vmap(one)(rows)
     except _UnsuitedError:
         return None
-    weighted = jnp.einsum("nkl,nld->nkd", masked(curvatures, mask), matrices)
+    weighted = jnp.einsum("nkl,nld->nkd", share[:, None, None] * curvatures, matrices)
     return _symmetric_product(matrices.reshape(-1, x.size), weighted.reshape(-1, x.size))
 
 
@@ -140,15 +139,6 @@ def _dependence(equation: JaxprEqn, kinds: list[int]) -> int:
     if MIXED in involved:
         raise _UnsuitedError
     return CURVED
-
-
-def evaluate_equation(jaxpr: Jaxpr, equation: JaxprEqn, operands: list[Any]) -> list[Any]:
-    """The results of one equation of a jaxpr."""
-    given = {
-        atom: value for atom, value in zip(equation.invars, operands, strict=True) if not isinstance(atom, Literal)
-    }
-    single = jaxpr.replace(constvars=[], invars=list(given), outvars=equation.outvars, eqns=[equation])
-    return eval_jaxpr(single, (), *given.values())
 
 
 def _arguments(x: Any, row: Any) -> list[tuple[Any, int]]:

@@ -7,16 +7,14 @@ what is left that depends on v. With w = lam + al c, and al J'J where the Jacobi
 of the augmented Lagrangian (on a block, al J_S'J_S, which is biased; so this is for models of L, not for estimates).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.lax import stop_gradient
 
-from ..problem import Rows
 from .access import all_rows
-from .batch import masked
 from .draw import draw_rows
 from .lagrangian import Lagrangian
 from .work import Work
@@ -27,16 +25,32 @@ def linearised_block(
 ) -> Callable[[jax.Array], jax.Array]:
     """Products with the Hessian of samples start .. start + count of the batch that `key` names; a pytree."""
     drawn = draw_rows(oracle.form.program, oracle.data, key, start, count)
-    return _linearised(oracle, z, weight, gram, [(rows, None, count) for rows in drawn])
+
+    def means(y):
+        objective, constraint = oracle.form.evaluate(y, drawn, count)
+        return jnp.mean(objective), jnp.mean(constraint, axis=0)
+
+    return _linearised(oracle, means, z, weight, gram)
 
 
 def linearised_whole(
     oracle: Lagrangian, z: jax.Array, weight: jax.Array, gram: bool
 ) -> Callable[[jax.Array], jax.Array]:
     """Products with the Hessian of all rows: finite populations only, and those of which all rows fit into memory."""
-    sizes = [source.size for source in oracle.form.program.sources]
-    rows = [(*all_rows(data, size), size) for data, size in zip(oracle.data, sizes, strict=True)]  # pyright: ignore[reportArgumentType]
-    return _linearised(oracle, z, weight, gram, rows)
+    form = oracle.form
+    rows = [all_rows(data, family.sizes) for data, family in zip(oracle.data, form.program.families, strict=True)]  # pyright: ignore[reportArgumentType]
+
+    def means(y):
+        x, slack = form.split(y)
+        objective, constraint = form.program.deterministic(x)
+        for k, (taken, members, shares) in enumerate(rows):
+            weights = jnp.asarray(shares, y.dtype)
+            f, c = form.program.contribution(k, x, taken, members)
+            objective = objective + weights @ f
+            constraint = constraint + form.program.means(k, weights[:, None] * c, members)
+        return form.scale(objective, constraint + form.shift(slack), y.dtype)
+
+    return _linearised(oracle, means, z, weight, gram)
 
 
 def linearised_work(oracle: Lagrangian, n: Any) -> tuple[Work, Work]:
@@ -47,17 +61,10 @@ def linearised_work(oracle: Lagrangian, n: Any) -> tuple[Work, Work]:
 
 
 def _linearised(
-    oracle: Lagrangian, z: jax.Array, weight: jax.Array, gram: bool, rows: Sequence[tuple[Rows | None, Any, Any]]
+    oracle: Lagrangian, means: Callable, z: jax.Array, weight: jax.Array, gram: bool
 ) -> Callable[[jax.Array], jax.Array]:
-    form = oracle.form
-
     def value(y: jax.Array) -> jax.Array:
-        objective, constraint = form.deterministic(y)
-        for k, (taken, mask, count) in enumerate(rows):
-            assert taken is not None
-            f, c = form.contribution(k, y, taken)
-            objective = objective + jnp.sum(masked(f, mask)) / count
-            constraint = constraint + jnp.sum(masked(c, mask), axis=0) / count
+        objective, constraint = means(y)
         total = objective + weight @ constraint
         if gram:
             moved = constraint - stop_gradient(constraint)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from .draw import draw_rows
+from .draw import by_sample, draw_rows
 from .lagrangian import Lagrangian
 from .work import Work
 
@@ -33,13 +33,13 @@ def noise(
     """The noise at z, from the first samples of the batch that `key` names; means of c and of its Jacobian are given."""
     form, m = oracle.form, oracle.form.constraints
     weight = oracle.multipliers + oracle.penalty * constraint
-    few = draw_rows(form.program, oracle.data, key, 0, SAMPLES)
+    few = by_sample(draw_rows(form.program, oracle.data, key, 0, SAMPLES))
     if not jax.tree.leaves(few):
         nothing = jnp.zeros((), z.dtype)
         return Noise(nothing, nothing, nothing), Work.zero()
 
     def influence(row):
-        single = jax.tree.map(lambda leaf: leaf[None], row)
+        single = jax.tree.map(lambda leaf: leaf[:, None], row)
         (_, c), back = jax.vjp(lambda y: jax.tree.map(lambda v: v[0], form.evaluate(y, single, 1)), z)
         pulled = back((jnp.ones((), z.dtype), weight))[0]
         return pulled + oracle.penalty * ((c - constraint) @ jacobian), pulled, c / form.constraint_scale

@@ -25,6 +25,28 @@ FIELDS = (
 )
 
 
+def price(program: Any, kind: str, n: Any, values: Any = 0, gradients: Any = 0, hvps: Any = 0) -> dict[str, Any]:
+    """Counts of one call of a kind (value, gradient, hvp) on n thetas, or, where n is None, on all rows.
+
+    C was evaluated, differentiated, ... that many times per sample; rows of c without samples cost nothing.
+    """
+    families, rows = program.families, program.fed
+    of_objective = of_constraints = thetas = n
+    if n is None:  # rows of the populations that feed each
+        thetas = program.population
+        of_objective = max((family.largest for family in families if family.feeds_objective), default=0)
+        of_constraints = max((family.largest for family in families if family.fed[0]), default=0)
+    sampled = any(family.feeds_objective for family in families)
+    return {
+        f"{kind}_samples": thetas,
+        "objective_gradients": of_objective * sampled * (kind == "gradient"),
+        "objective_hvps": of_objective * sampled * (kind == "hvp"),
+        "constraint_values": of_constraints * rows * values,
+        "constraint_gradients": of_constraints * rows * gradients,
+        "constraint_hvps": of_constraints * rows * hvps,
+    }
+
+
 class Work(eqx.Module):
     """Traceable counters; add them with `+`, read them on the host with `tally()`."""
 
@@ -56,6 +78,13 @@ class Work(eqx.Module):
             power, count = power + power, count // 2
         return total
 
+    @classmethod
+    def held(cls, tally: "Tally") -> "Work":
+        """What was counted on the host, as two words a counter."""
+        counts = [tally.counts[field] for field in FIELDS]
+        low, high = [count & 0xFFFFFFFF for count in counts], [count >> 32 for count in counts]
+        return cls(np.asarray(low, np.uint32), np.asarray(high, np.uint32))  # pyright: ignore[reportArgumentType]
+
     def tally(self) -> "Tally":
         """The counts as Python integers."""
         low, high = np.asarray(self.low), np.asarray(self.high)
@@ -72,6 +101,13 @@ class Tally:
 
     def __add__(self, other: "Tally") -> "Tally":
         return Tally({field: self.counts[field] + other.counts[field] for field in FIELDS})
+
+    def __sub__(self, other: "Tally") -> "Tally":
+        return Tally({field: self.counts[field] - other.counts[field] for field in FIELDS})
+
+    def times(self, count: int) -> "Tally":
+        """This, `count` times over."""
+        return Tally({field: count * self.counts[field] for field in FIELDS})
 
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, Tally) and self.counts == other.counts

@@ -29,7 +29,7 @@ def fingerprint(run: "Run") -> dict[str, Any]:
             [name, kind, list(shape)]
             for name, kind, shape in zip(layout.names, layout.kinds, layout.shapes, strict=True)
         ],
-        "populations": [source.size for source in run.program.sources],
+        "populations": [source.size for source in run.problem.sources],
         "data": [_digest(source) for source in run.problem.sources],
         "solver": describe(run.asked),
         "functions": [float(value) for value in run.probe],

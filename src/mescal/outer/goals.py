@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..oracle import Lagrangian
-from ..oracle.host import fold_in
+from ..oracle.draw import words
+from ..oracle.subproblem import Subproblem
 from ..solvers.base import Goal
-from ..theory.survey import survey
+from ..solvers.reset import sampled_look
 from .standing import Standing
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ SEARCH_BASE = 20_000  # ... beside this, in total work
 SEARCH_STEPS = 80  # total work of a search of 40 steps per theta of its batch
 SMALLEST_SEARCH = 128
 READY = 0.95  # of the tolerance: a violation below it is worth a curvature search and a certificate
+NOISE = 1  # what random numbers of an outer iteration are for, beside its inner solve
 SAMPLED = 1 - 2 * RESET_ACCURACY  # of the tolerance: what is left for measures that have this standard error
 
 
@@ -50,17 +51,19 @@ def largest_reset(spent: float) -> int:
     return min(max(RESET_BASE, int(RESET_SHARE * spent)), LARGEST_RESET)
 
 
-def next_goal(run: "Run", oracle: Lagrangian) -> Goal:
+def next_goal(run: "Run", sub: Subproblem) -> Goal:
     """Tolerances and batches of the next inner solve."""
     tolerance, population = run.settings.tolerance, run.program.population
     gradient = gradient_tolerance(run) * run.scales.objective * run.tighter
     large = population or 0
     if population is None:
-        seen = survey(oracle, run.z, fold_in(run.key, (1 << 30) + run.outer))
-        run.work += seen.work.tally()
+        given = words(run.settings.seed, run.outer, NOISE)
+        seen, work = sampled_look(sub.lagrangian, run.z, run.z, given, np.int32(SMALLEST_RESET))
+        noise = seen.noise
+        run.work += work.tally()
         wanted = max(
-            float(seen.noise.stationarity) / (RESET_ACCURACY * gradient) ** 2,
-            float(seen.noise.constraint) / (RESET_ACCURACY * tolerance.gradient * run.tighter) ** 2,
+            float(noise.stationarity) / (RESET_ACCURACY * gradient) ** 2,
+            float(noise.constraint) / (RESET_ACCURACY * tolerance.gradient * run.tighter) ** 2,
         )
         gradient *= SAMPLED
         affordable = largest_reset(run.work.total)
@@ -75,4 +78,6 @@ def next_goal(run: "Run", oracle: Lagrangian) -> Goal:
         curvature_batch=int(min(max(searched, SMALLEST_SEARCH), LARGEST_RESET)),
         runaway=run.runaway,
         feasibility=np.inf if searches_always(run.outer) else ready(run),
+        judged=population is not None,
+        ready=ready(run),
     )

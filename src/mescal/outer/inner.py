@@ -6,21 +6,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import jax
-import numpy as np
 
 from ..errors import InputError
-from ..oracle import Lagrangian, memory
-from ..oracle.host import fold_in, leaf
+from ..oracle import memory
+from ..oracle.draw import words
+from ..oracle.host import fold_in
+from ..oracle.subproblem import Subproblem
 from ..solvers.base import BROKEN, EXHAUSTED, RUNNING, VERIFIED, Goal, Outcome, Progress
 from ..solvers.drive import advance, begin
-from ..solvers.verification import verify
-from ..theory.boosting import Boost
 from .ending import stop_inside
 from .goals import next_goal
 from .state import Unfinished
 from .status import Status
 
 if TYPE_CHECKING:
+    from ..theory.boosting import Boost
     from .run import Run
 
 log = logging.getLogger("mescal")
@@ -37,29 +37,31 @@ class Solved:
     copies: int = 1
 
 
-def solve(run: "Run", oracle: Lagrangian, penalty: float) -> Solved:
+def solve(run: "Run", sub: Subproblem, penalty: float) -> Solved:
     """The subproblem of this outer iteration, from the present point."""
-    key = fold_in(run.key, run.outer)
+    key = words(run.settings.seed, run.outer) if run.solver.host else fold_in(run.key, run.outer)
     if run.unfinished is not None:
         goal, state = run.unfinished
         run.unfinished = None
-        return one_solve(run, oracle, goal, key, state)
+        return one_solve(run, sub, goal, key, state)
     if run.promise is None:
-        return one_solve(run, oracle, next_goal(run, oracle), key)
-    request = run.promise.request(run, oracle, penalty)
+        return one_solve(run, sub, next_goal(run, sub), key)
+    request = run.promise.request(run, sub.lagrangian, penalty)
     if request.boost is None:
-        return one_solve(run, oracle, request.goal, key)
-    return boosted(run, oracle, request.goal, request.boost, key)
+        return one_solve(run, sub, request.goal, key)
+    return boosted(run, sub, request.goal, request.boost, key)
 
 
-def boosted(run: "Run", oracle: Lagrangian, goal: Goal, boost: Boost, key: jax.Array) -> Solved:
+def boosted(run: "Run", sub: Subproblem, goal: Goal, boost: "Boost", key: Any) -> Solved:
     """The first of R independent copies that passes the verification (`theory.boosting.boost`).
 
     If none does, the one without negative curvature that is the most stationary, as EXHAUSTED: nothing is verified then.
     """
+    from ..solvers.verification import verify  # here: practical modes need nothing of the theory
+
     best, least = None, (True, math.inf)
     for copy in range(boost.copies):
-        solved = one_solve(run, oracle, goal, jax.random.fold_in(key, copy), keep=False)
+        solved = one_solve(run, sub, goal, jax.random.fold_in(key, copy), keep=False)
         if solved.stop is not None:
             return replace(solved, copies=copy + 1)
         if solved.status == BROKEN:
@@ -67,7 +69,7 @@ def boosted(run: "Run", oracle: Lagrangian, goal: Goal, boost: Boost, key: jax.A
             continue
         z, fresh = solved.outcome.z, jax.random.fold_in(key, boost.copies + copy)
         assert goal.constants is not None and run.promise is not None
-        verdict = verify(run.solver.name, run.promise.solver.search, oracle, z, boost, goal.constants, fresh)
+        verdict = verify(run.solver.name, run.promise.solver.search, sub.lagrangian, z, boost, goal.constants, fresh)
         run.work += verdict.work
         if verdict.passed:
             return replace(solved, status=VERIFIED, copies=copy + 1)
@@ -77,15 +79,13 @@ def boosted(run: "Run", oracle: Lagrangian, goal: Goal, boost: Boost, key: jax.A
     return replace(best, copies=boost.copies)
 
 
-def one_solve(
-    run: "Run", oracle: Lagrangian, goal: Goal, key: jax.Array, state: Any = None, keep: bool = True
-) -> Solved:
+def one_solve(run: "Run", sub: Subproblem, goal: Goal, key: Any, state: Any = None, keep: bool = True) -> Solved:
     """One solve of one goal, from its start or from a `state` in its course; its work and its memory become the run's.
 
     With `keep`, checkpoints hold it between chunks.
     """
     try:
-        return _solve(run, oracle, goal, key, state, keep)
+        return _solve(run, sub, goal, key, state, keep)
     except jax.errors.JaxRuntimeError as error:
         if not memory.is_out_of_memory(error):
             raise
@@ -94,7 +94,7 @@ def one_solve(
         run.micro = run.micro_batch()
         log.warning("The device ran out of memory: once more with micro-batches of %d samples", run.micro)
         try:
-            return _solve(run, replace(oracle, micro=run.micro), goal, key, state, keep)
+            return _solve(run, sub.smaller(run.micro), goal, key, state, keep)
         except jax.errors.JaxRuntimeError as error:
             if not memory.is_out_of_memory(error):
                 raise
@@ -110,27 +110,28 @@ class OutOfDeviceMemory(InputError, MemoryError):
     """A device that is too small for a problem."""
 
 
-def _solve(run: "Run", oracle: Lagrangian, goal: Goal, key: jax.Array, state: Any, keep: bool) -> Solved:
+def _solve(run: "Run", sub: Subproblem, goal: Goal, key: Any, state: Any, keep: bool) -> Solved:
     plan = run.solver.plan(goal, run.dtype)
     run.watchdog.move("the first chunk of an inner solve, which is compiled where it is new")
-    state = begin(run.solver, oracle, run.z, plan, run.memory, key) if state is None else state
-    state, stop = _chunks(run, oracle, state, plan, goal, keep)
-    outcome, spent = run.solver.outcome(oracle, run.z, state, plan, goal)
+    state = begin(run.solver, sub, run.z, plan, run.memory, key) if state is None else state
+    state, stop = _chunks(run, sub, state, plan, goal, keep)
+    seen_by = sub if run.solver.host else sub.lagrangian
+    outcome, spent = run.solver.outcome(seen_by, run.z, state, plan, goal)
     run.work += state.progress.work.tally() + spent
     run.searches += state.progress.searches.tally()
     run.memory = state.memory
     return Solved(outcome, state.progress, int(state.progress.status), stop)
 
 
-def _chunks(run: "Run", oracle: Lagrangian, state: Any, plan: Any, goal: Goal, keep: bool) -> tuple[Any, Status | None]:
+def _chunks(run: "Run", sub: Subproblem, state: Any, plan: Any, goal: Goal, keep: bool) -> tuple[Any, Status | None]:
     """Chunks until the solve ends, with what stopped it; an interruption keeps all that was done.
 
     How many steps a chunk has never depends on a clock, so a run that is carried on takes the steps it would have taken.
     """
-    chunk, begun = leaf(run.solver.pace(goal), np.int32), state
+    chunk, begun = run.solver.pace(goal), state
     while True:
         try:
-            state = advance(run.solver, oracle, state, plan, chunk)
+            state = advance(run.solver, sub, state, plan, goal, chunk)
             jax.block_until_ready(state)  # the state is kept by now: what interrupts the wait loses nothing
             interrupted = False
         except KeyboardInterrupt:

@@ -108,11 +108,10 @@ class Promise:
         return boosting.boost(constants, gradient, curvature, wanted, base) if wanted > base else None
 
 
-def make_promise(run: "Run") -> Promise | None:
-    """The schedule from the constants, which are estimated where none were given; None for practical modes."""
+def make_promise(run: "Run") -> Promise:
+    """The schedule of a theory mode from the constants, which are estimated where none were given."""
     solver, form, settings = run.solver, run.form, run.settings
-    if not isinstance(solver, TheorySolver):
-        return None
+    assert isinstance(solver, TheorySolver)
     warnings: tuple[str, ...] = ()
     constants = settings.constants
     if constants is None:

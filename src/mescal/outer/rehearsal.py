@@ -46,10 +46,9 @@ def begin(
 
 
 def _rehearse(problem: Problem, x0: Any, solver: Solver, settings: Settings) -> tuple[Result | None, int]:
-    program, _ = problem.bind(x0, "x0")
-    share = solver.share(program.population)
-    largest = max((source.size or 0 for source in problem.sources), default=0)
-    rows = math.ceil(share * largest)
+    sizes = [source.size for source in problem.sources]
+    largest = max((size or 0 for size in sizes), default=0)
+    rows = math.ceil(solver.share(None if None in sizes else largest) * largest)
     if rows >= largest or not all(isinstance(source, Population) for source in problem.sources):
         return None, rows  # a part of rows on disk may exceed memory, and sharded ones are not at hand
     log.info("First a solution on %d rows of each population, then on all", rows)

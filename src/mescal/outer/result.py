@@ -76,13 +76,8 @@ class Result:
         return self.status.converged
 
     def __str__(self) -> str:
-        c, tol = self.certificate, self.tolerance
-        marks = [
-            ("stationarity", c.stationarity.upper, "<=", tol.gradient),
-            ("feasibility", c.feasibility.upper, "<=", tol.gradient),
-            ("curvature", c.curvature.lower, ">=", -tol.curvature),
-        ]
-        measures = ", ".join(f"{name} {_number(value)} ({sign} {limit:g})" for name, value, sign, limit in marks)
+        c = self.certificate
+        measures = ", ".join(check.sentence for check in c.checks(self.tolerance)[:3])
         multipliers = ", ".join(f"{n} {_short(v)}" for n, v in self.multipliers.items()) or "none"
         lines = [
             f"{'CERTIFIED' if self.converged else 'NOT CERTIFIED'}: {self.status}",
@@ -97,10 +92,6 @@ class Result:
         if self.reason:
             lines.append(f"  {self.reason}")
         return "\n".join([*lines, *(f"  warning: {sentence}" for sentence in (*self.warnings, *c.warnings))])
-
-
-def _number(value: float) -> str:
-    return f"{value:.3g}" if np.isfinite(value) else "none"
 
 
 def _short(values: np.ndarray) -> str:

@@ -1,16 +1,16 @@
 """One run of MESCAL on the host: set-up, outer iterations, and where it may stop."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ..oracle import Lagrangian, memory, surrogate
-from ..oracle.host import fold_in, leaf
+from ..oracle.evaluator import evaluator_of
+from ..oracle.host import leaf
+from ..oracle.subproblem import Subproblem
 from ..problem import EqualityForm, Problem
 from ..solvers.base import BROKEN, EXHAUSTED, RUNAWAY, VERIFIED, Memory, Solver
-from ..theory.survey import survey
 from .checkpoint import Checkpoints
 from .clock import Clock
 from .dual import complementary, dual_step, summable_bound
@@ -18,8 +18,7 @@ from .ending import hand_back, stop_between
 from .goals import gradient_tolerance, ready, searches_always
 from .history import Row
 from .inner import Solved, solve
-from .penalty import RECOVER, RETRIES, next_penalty, runaway_size
-from .promise import make_promise
+from .penalty import BOLD, RECOVER, RETRIES, RISE, next_penalty, runaway_size
 from .record import make_row, start_row
 from .result import Result
 from .scaling import Scales, choose_scales
@@ -28,9 +27,14 @@ from .start import Start, checked_start
 from .state import State, Unfinished
 from .status import Status
 from .stops import Stops
+from .survey import survey
 from .verdict import is_infeasible, judge, learn_from_refusal
 from .watchdog import Watchdog
 
+if TYPE_CHECKING:
+    from .promise import Promise
+
+SURVEY = 1 << 30  # what random numbers of a run are for: outer iterations have smaller numbers
 IDLE = 4  # inner solves in a row that end where they began before the inner tolerance is halved
 
 
@@ -39,29 +43,40 @@ class Run(State):
 
     def __init__(self, problem: Problem, x0: Any, solver: Solver, settings: Settings, start: Start | None):
         self.clock = Clock()
+        self.stops, self.watchdog = Stops(), Watchdog(settings.watchdog)
+        with self.watchdog:  # the user's functions are traced here
+            self._set_up(problem, x0, solver, settings, start)
+        self.watchdog.move("the first step")
+
+    # ---- set-up
+
+    def _set_up(self, problem: Problem, x0: Any, solver: Solver, settings: Settings, start: Start | None):
         self.problem, self.settings = problem, settings
-        self.program, vector = problem.bind(start.x if x0 is None and start is not None else x0, "x0")
+        given = start.x if x0 is None and start is not None else x0
+        exact, _ = problem.bind(given, "x0")
+        population = exact.population
+        self.solver = solver.sized(population)
+        self.reason = solver.reason(population)
+        self.dtype = np.dtype(np.float64) if self.solver.precise else problem.working_type(given, "x0")
+        self.program, vector = problem.bind(given, "x0", self.dtype)
+        self.data = problem.device_data(self.program, None if self.solver.precise else self.dtype)
+        self.looks = None if population is None else evaluator_of(problem, exact)
         self.asked = solver
-        self.solver = solver.sized(self.program.population)
-        self.reason = solver.reason(self.program.population)
-        self.dtype = jax.dtypes.canonicalize_dtype(vector.dtype)
-        self.data = problem.device_data(self.dtype)
         self.rule = surrogate(getattr(solver, "surrogate", "ustat"))
-        self.key = jax.random.key(settings.seed, impl="threefry2x32")
+        self.key = None if self.solver.host else jax.random.key(settings.seed, impl="threefry2x32")
         self.begun = 0  # outer iterations
         self.unfinished: Unfinished | None = None  # an inner solve that a checkpoint brought
         self.checkpoints: Checkpoints | None = None
         self.warnings: tuple[str, ...] = ()
-        self.stops, self.watchdog = Stops(), Watchdog(settings.watchdog)
         layout = self.program.layout
         self.origin = checked_start(problem, self.program, vector)
-        x = jnp.asarray(self.origin, self.dtype)
+        x = np.asarray(self.origin, self.dtype)
         plain = np.zeros(layout.size) if start is None else layout.rows(start.multipliers, "multipliers")
         slack = np.zeros(layout.slack_size) if start is None else layout.slack_rows(start.slack)[layout.inequality]
         self.scales = Scales(1.0, np.ones(layout.size))
         self._form: tuple[Scales, EqualityForm] | None = None
         super().__init__(
-            z=self.form.join(x, jnp.asarray(slack, self.dtype)),
+            z=np.concatenate([x, np.asarray(slack, self.dtype)]),
             multipliers=plain,
             memory=Memory.fresh(1.0, self.dtype),
             scales=self.scales,
@@ -71,11 +86,12 @@ class Run(State):
         self._survey(set_slack=start is None or x0 is not None)
         if start is not None:
             self.penalty = max(settings.penalty, self.scales.scaled_penalty(start.penalty))
-        self.promise = make_promise(self)
-        if self.promise is not None:
-            self.warnings = self.promise.warnings
+        self.promise: Promise | None = None
+        if self.solver.guarantee is not None:
+            from .promise import make_promise  # here: practical modes need nothing of the theory
 
-    # ---- set-up
+            self.promise = make_promise(self)
+            self.warnings = self.promise.warnings
 
     def micro_batch(self) -> int:
         """Samples that the device looks at together: a row of each population, and parameters, per sample."""
@@ -91,31 +107,32 @@ class Run(State):
             self._form = self.scales, EqualityForm(self.program, self.problem.domain, np.float64(f), c, units)
         return self._form[1]
 
-    def oracle(self, penalty: float) -> Lagrangian:
+    def subproblem(self, penalty: float) -> Subproblem:
         """The subproblem at the present multipliers."""
-        return Lagrangian(
+        lagrangian = Lagrangian(
             self.form,
             self.data,
-            leaf(self.scales.scaled_multipliers(self.multipliers), self.dtype),
+            leaf(self.scales.scaled_multipliers(self.multipliers), self.dtype),  # pyright: ignore[reportArgumentType]
             leaf(penalty, self.dtype),
             self.rule,
             self.micro,
         )
+        return Subproblem(lagrangian, self.looks, self.solver.precise)
 
     def _survey(self, set_slack: bool):
         """Scales from the gradients at the start, and slacks that meet the inequalities there where they can."""
-        seen = survey(self.oracle(self.penalty), self.z, fold_in(self.key, 1 << 30))
-        self.work += seen.work.tally()
+        seen = survey(self.subproblem(self.penalty), self.z, (self.settings.seed, SURVEY), not self.solver.precise)
+        self.work += seen.work
         if set_slack and self.program.layout.slack_size:
-            x, slack = self.form.split(self.z)
-            rows = np.asarray(seen.constraint)[self.program.layout.inequality]
-            self.z = self.form.join(x, jnp.maximum(slack - jnp.asarray(rows, self.dtype), 0))
-        size, smoothness = float(seen.objective_size), float(seen.smoothness)
-        constraint, sizes = (np.asarray(part, np.float64) for part in (seen.constraint, seen.constraint_sizes))
-        self.probe = np.concatenate([[size], constraint, sizes])
+            size = self.program.parameters.size
+            rows = seen.constraint[self.program.layout.inequality]
+            slack = np.maximum(self.z[size:] - rows, 0)
+            self.z = np.concatenate([self.z[:size], slack.astype(self.dtype)])
+        constraint, sizes = seen.constraint, seen.constraint_sizes
+        self.probe = np.concatenate([[seen.objective_size], constraint, sizes])
         if self.settings.scale and self.solver.guarantee is None:  # formulas have units, and constants those of f and c
-            self.scales = choose_scales(size, sizes)
-        self.memory = Memory.fresh(smoothness * self.scales.objective, self.dtype)
+            self.scales = choose_scales(seen.objective_size, sizes)
+        self.memory = Memory.fresh(seen.smoothness * self.scales.objective, self.dtype)
         self.runaway = runaway_size(constraint * self.scales.constraints, sizes * self.scales.constraints)
 
     # ---- the loop
@@ -134,7 +151,7 @@ class Run(State):
         return result
 
     def _iterate(self) -> Status:
-        if self.settings.record == "exact" and not self.history and bool(jnp.all(jnp.isfinite(self.z))):
+        if self.settings.record == "exact" and not self.history and bool(np.isfinite(self.z).all()):
             self.history.append(start_row(self))
         cap = self._outer_cap()
         while self.outer < cap:
@@ -166,8 +183,8 @@ class Run(State):
         """One outer iteration: how it ended the run, if it did, and its row of the history."""
         k, settings = self.outer, self.settings
         penalty = self.penalty
-        oracle = self.oracle(penalty)
-        solved = solve(self, oracle, penalty)
+        sub = self.subproblem(penalty)
+        solved = solve(self, sub, penalty)
         inner, outcome = solved.status, solved.outcome
         moved = not np.array_equal(np.asarray(outcome.z), np.asarray(self.z))
         constraint = np.asarray(outcome.constraint, np.float64) / self.scales.constraints
@@ -177,7 +194,7 @@ class Run(State):
             self.penalty, self.retries = penalty * RECOVER, self.retries + 1  # again from where this one began
             self.runaway = np.inf if self.retries == RETRIES else self.runaway
             return None, make_row(self, solved, constraint, penalty)
-        self.z = outcome.z
+        self.z = np.asarray(outcome.z)
         row = make_row(self, solved, constraint, penalty)
         if solved.stop is not None:
             return solved.stop, row
@@ -192,7 +209,8 @@ class Run(State):
             if judge(self, tilde, penalty).passes(settings.tolerance):
                 self.multipliers = tilde
                 return Status.CERTIFIED, row
-            learn_from_refusal(self)
+            if learn_from_refusal(self, sub):
+                return None, row  # away from here, and once more at these multipliers
         elif is_infeasible(self, tilde, penalty, float(outcome.regularity)):
             self.multipliers = tilde
             return Status.INFEASIBLE, row
@@ -204,7 +222,8 @@ class Run(State):
         if self.first_violation is None:
             self.first_violation = size
         may_rise = inner != EXHAUSTED and not feasible and self.promise is None  # the theorems are about al_0 beta^k
-        self.penalty = next_penalty(penalty, settings.growth, size, self.last_violation, may_rise)
+        rise = 1.0 if not may_rise else BOLD if self.solver.precise else RISE
+        self.penalty = next_penalty(penalty, settings.growth, size, self.last_violation, rise)
         self.last_violation = size
         scaled = dual_step(self.scales.scaled_multipliers(self.multipliers), violation, penalty, self._dual_bound(k))
         self.multipliers = self.scales.multipliers(scaled)

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..oracle import Tally
+from ..oracle.draw import words
 from ..solvers.drive import begin
 from ..theory.constants import SubproblemConstants
 from .history import History, Row
@@ -68,7 +69,11 @@ def restore(run: "Run", snapshot: Snapshot):
     goal["constants"] = None if goal["constants"] is None else SubproblemConstants(**goal["constants"])
     goal = Goal(**goal)
     plan = run.solver.plan(goal, run.dtype)
-    like = eqx.filter_eval_shape(begin, run.solver, run.oracle(run.penalty), run.z, plan, run.memory, run.key)
+    sub, key = run.subproblem(run.penalty), words(0) if run.solver.host else run.key
+    if run.solver.host:
+        like = begin(run.solver, sub, run.z, plan, run.memory, key)
+    else:
+        like = eqx.filter_eval_shape(begin, run.solver, sub, run.z, plan, run.memory, key)
     run.unfinished = Unfinished(goal, _filled("inner", like, arrays))
 
 
@@ -82,7 +87,7 @@ def _row(stored: Mapping[str, Any]) -> Row:
 
 
 def _leaves(name: str, tree: Any) -> dict[str, np.ndarray]:
-    leaves = [leaf for leaf in jax.tree.leaves(tree) if eqx.is_array(leaf)]
+    leaves = [leaf for leaf in jax.tree.leaves(tree) if _is_array(leaf)]
     return {f"{name}/{i}": np.asarray(_words(leaf)) for i, leaf in enumerate(leaves)}
 
 
@@ -91,7 +96,7 @@ def _filled(name: str, like: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     leaves, structure = jax.tree.flatten(like)
     stored, filled = iter(range(len(arrays))), []
     for leaf in leaves:
-        if not (eqx.is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct)):
+        if not (_is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct)):
             filled.append(leaf)
             continue
         array = arrays.get(f"{name}/{next(stored)}")
@@ -103,13 +108,17 @@ def _filled(name: str, like: Any, arrays: Mapping[str, np.ndarray]) -> Any:
                 f"arrays like {wanted.shape} of {wanted.dtype}",
                 "resume with the problem, the solver and the precision that the run was started with",
             )
-        if isinstance(leaf, np.ndarray):
+        if isinstance(leaf, (np.ndarray, np.generic)):
             filled.append(array)
         else:
             filled.append(
                 jax.random.wrap_key_data(jnp.asarray(array), impl="threefry2x32") if key else jnp.asarray(array)
             )
     return jax.tree.unflatten(structure, filled)
+
+
+def _is_array(leaf: Any) -> bool:
+    return isinstance(leaf, (np.ndarray, np.generic, jax.Array))
 
 
 def _words(leaf: Any) -> Any:

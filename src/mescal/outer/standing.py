@@ -2,7 +2,6 @@
 
 from typing import Any, Protocol
 
-import jax
 import numpy as np
 
 from ..certificate import Certificate
@@ -32,7 +31,7 @@ class Standing(Protocol):
     penalty: float  # in the solver's units
     outer: int
     begun: int  # outer iterations
-    z: jax.Array
+    z: Any
     multipliers: np.ndarray
     certificate: Certificate | None
     certify_seconds: float

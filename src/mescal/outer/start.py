@@ -9,7 +9,7 @@ import numpy as np
 from ..compiling import compiled
 from ..errors import InputError
 from ..problem import Problem, Program
-from ..sets import ConvexSet
+from ..sets import ConvexSet, Reals
 from .result import Result
 
 
@@ -30,6 +30,8 @@ class Start:
 
 def checked_start(problem: Problem, program: Program, vector: np.ndarray) -> np.ndarray:
     """x0 projected onto the domain, in which it must lie to rounding."""
+    if isinstance(problem.domain, Reals):
+        return vector
     inside, projected = _placed(problem.domain, program.parameters.arrays(vector))
     if not bool(inside):
         raise InputError(

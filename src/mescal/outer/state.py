@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from ..certificate import Certificate
@@ -24,7 +23,7 @@ class Unfinished(NamedTuple):
 class State:
     """A run between two outer iterations, on the host."""
 
-    z: jax.Array  # parameters and slacks
+    z: Any  # parameters and slacks
     multipliers: np.ndarray  # of the problem as stated
     memory: Any  # what the solver learnt and keeps
     scales: Scales

@@ -3,11 +3,13 @@
 import numpy as np
 
 from ..certificate import Certificate, certify
+from ..oracle.subproblem import IRREGULAR, Subproblem
+from ..solvers.move import escape
 from .standing import Standing
 
 STALLED = 8  # outer iterations without progress in feasibility before its regularity is measured
 PROGRESS = 0.9  # factor that counts as progress
-IRREGULAR = 1e-3  # regularity below which a violated constraint cannot be improved to first order
+ESCAPE = 2  # what random numbers of an outer iteration are for
 
 
 def judge(run: Standing, multipliers: np.ndarray | None, penalty: float) -> Certificate:
@@ -49,21 +51,38 @@ def last_judgement(run: Standing, penalty: float, finite: bool) -> Certificate:
     return best
 
 
-def learn_from_refusal(run: Standing):
-    """What to do better; the judge's work becomes the solver's."""
+def learn_from_refusal(run: Standing, sub: Subproblem | None = None) -> bool:
+    """What to do better; the judge's work becomes the solver's. Whether negative curvature that the judge found led away."""
     assert run.certificate is not None
-    run.work += run.certificate.work
-    tolerance = run.settings.tolerance
-    if run.certificate.curvature.lower < -tolerance.curvature:
+    certificate, tolerance = run.certificate, run.settings.tolerance
+    run.work += certificate.work
+    run.certificate = None
+    bent = certificate.curvature.lower < -tolerance.curvature
+    if bent:
         run.curvature_factor *= 16
-    flat = tolerance.relative is not None and run.certificate.relative_stationarity.upper > tolerance.relative
+    flat = tolerance.relative is not None and certificate.relative_stationarity.upper > tolerance.relative
     if (
         flat
-        or run.certificate.stationarity.upper > tolerance.gradient
-        or run.certificate.feasibility.upper > tolerance.gradient
+        or certificate.stationarity.upper > tolerance.gradient
+        or certificate.feasibility.upper > tolerance.gradient
     ):
         run.tighter /= 1.5
-    run.certificate = None
+    if sub is None or sub.looks is None or certificate.direction is None or not bent:
+        return False
+    return _escaped(run, sub, certificate)
+
+
+def _escaped(run: Standing, sub: Subproblem, certificate: Certificate) -> bool:
+    """Move along the direction of the most negative curvature that the judge found, where that leads down."""
+    z, direction = np.asarray(run.z), np.zeros(sub.form.size)
+    direction[: sub.parameters] = certificate.direction
+    curvature = certificate.curvature.value * run.scales.objective
+    moved, work = escape(sub, z, direction, curvature, (run.settings.seed, run.outer, ESCAPE), 0)
+    run.work += work
+    if np.array_equal(moved, z):
+        return False
+    run.z = moved
+    return True
 
 
 def is_infeasible(run: Standing, multipliers: np.ndarray, penalty: float, regularity: float) -> bool:

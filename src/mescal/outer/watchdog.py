@@ -18,17 +18,17 @@ log = logging.getLogger("mescal")
 
 
 class Watchdog:
-    """Watches a run from a thread of its own while it is open; `move` says that something has happened."""
+    """Watches a run from a thread of its own while it is open, once or again; `move` says that something has happened."""
 
     def __init__(self, patience: float):
         self.patience = patience
-        self._moved, self._what = time.monotonic(), "the first step"
+        self._moved, self._what = time.monotonic(), "the set-up"
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="mescal-watchdog", daemon=True)
 
     def __enter__(self) -> "Watchdog":
         if self.patience < float("inf"):
-            self._thread.start()
+            self._moved, self._over = time.monotonic(), threading.Event()
+            threading.Thread(target=self._watch, args=(self._over,), name="mescal-watchdog", daemon=True).start()
         return self
 
     def __exit__(self, *_: Any):
@@ -38,9 +38,9 @@ class Watchdog:
         """Something has happened, and `what` comes next."""
         self._moved, self._what = time.monotonic(), what
 
-    def _watch(self):
+    def _watch(self, over: threading.Event):
         patience, seen = self.patience, self._moved
-        while not self._over.wait(min(patience / 4, 60.0)):
+        while not over.wait(min(patience / 4, 60.0)):
             if self._moved != seen:
                 patience, seen = self.patience, self._moved
             waited = time.monotonic() - seen

@@ -118,10 +118,12 @@ def E(fn: Callable, over: Any = None, weights: Any = None) -> Expectation:
 
     **Arguments:**
 
-    - `fn`: a function of the parameters and ONE sample; a scalar for objectives, scalar or array for constraints.
+    - `fn`: a function of the parameters and ONE sample; a scalar for objectives, scalar or array for constraints. It is
+      read when a problem first meets parameters: numbers and arrays that it takes from elsewhere are those of that moment.
     - `over`: a pytree of arrays with one leading axis (a finite population), `shard(arrays, mesh)` for one over many
       devices, `on_disk(paths)` for one larger than memory, `stream(rows)` for draws of rows, or a `Sampler`.
-      Without it the term is deterministic, `fn(x)`: no samples, no noise.
+      Without it the term is deterministic, `fn(x)`: no samples, no noise. Arrays are copied here: what is written into
+      them later is not seen. Files are not.
     - `weights`: one weight per row of a population; default: all rows count alike.
 
     **Returns:** an `Expectation`: supports `+`, `-`, scalar `*` and `/`, and `<=`, `>=`, `==`.

@@ -4,7 +4,8 @@ Solvers and the judge work on flat vectors; users' functions and sets see the py
 activation of an equinox module, say) are kept aside and put back unchanged.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
@@ -18,13 +19,22 @@ from ..errors import InputError, InputTypeError
 
 @dataclass(frozen=True)
 class Parameters:
-    """Shapes, types and static leaves of a pytree of parameters; hashable, so compiled programs can be keyed by it."""
+    """Shapes, types and static leaves of a pytree of parameters.
+
+    Compiled programs are keyed by it, and compare what they depend on: structure and shapes, and neither the types in which a
+    result is handed back nor the leaves that are no arrays.
+    """
 
     treedef: Any
     shapes: tuple[tuple[int, ...], ...]
-    dtypes: tuple[str, ...]
-    static_treedef: Any
-    static_leaves: tuple[Any, ...]
+    dtypes: tuple[str, ...] = field(compare=False)
+    static_treedef: Any = field(compare=False)
+    static_leaves: tuple[Any, ...] = field(compare=False)
+
+    @property
+    def key(self) -> tuple:
+        """Everything: what a problem is bound to."""
+        return self.treedef, self.shapes, self.dtypes, self.static_treedef, self.static_leaves
 
     @property
     def size(self) -> int:
@@ -42,26 +52,33 @@ class Parameters:
 
     def unflatten(self, vector: Any) -> Any:
         """The user's pytree, in the vector's type."""
-        if self.bare:
-            return vector.reshape(self.shapes[0])
-        return eqx.combine(self.arrays(vector), jax.tree.unflatten(self.static_treedef, self.static_leaves))
+        return self._whole(self.arrays(vector))
 
     def restore(self, vector: Any) -> Any:
         """The user's pytree in its own types (as far as JAX is set to have them): what a result hands back."""
-        leaves = jax.tree.leaves(self.arrays(jnp.asarray(vector)))
         types = [jax.dtypes.canonicalize_dtype(dtype) for dtype in self.dtypes]
-        cast = [leaf.astype(dtype) for leaf, dtype in zip(leaves, types, strict=True)]
-        arrays = jax.tree.unflatten(self.treedef, cast)
-        return arrays if self.bare else eqx.combine(arrays, jax.tree.unflatten(self.static_treedef, self.static_leaves))
+        return self._whole(jax.tree.map(jax.device_put, self._cast(vector, types)))
+
+    def typed(self, vector: Any) -> Any:
+        """The pytree of arrays alone, on the host and in its own types."""
+        return self._cast(vector, self.dtypes)
 
     def flatten(self, arrays: Any) -> jax.Array:
         """The flat vector of a pytree of arrays with this structure."""
-        return jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(arrays)])
+        leaves = [jnp.ravel(leaf) for leaf in jax.tree.leaves(arrays)]
+        return leaves[0] if len(leaves) == 1 else jnp.concatenate(leaves)
 
     @property
     def bare(self) -> bool:
         """Whether the parameters are a single array."""
         return self.treedef == jax.tree.structure(0)
+
+    def _cast(self, vector: Any, types: Sequence[Any]) -> Any:
+        leaves = jax.tree.leaves(self.arrays(np.asarray(vector)))
+        return jax.tree.unflatten(self.treedef, [leaf.astype(t) for leaf, t in zip(leaves, types, strict=True)])
+
+    def _whole(self, arrays: Any) -> Any:
+        return arrays if self.bare else eqx.combine(arrays, jax.tree.unflatten(self.static_treedef, self.static_leaves))
 
 
 def flatten_parameters(x: Any, name: str = "x") -> tuple[Parameters, np.ndarray]:

@@ -7,22 +7,20 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from ..compiling import in_precision
 from ..errors import InputError, InputTypeError
 from ..sets import ConvexSet, Reals
-from .checks import first_line
+from .binding import bind_terms
 from .constraint import Constraint
 from .expectation import Expectation, Term
+from .families import Data, placed_families
 from .layout import Layout
 from .over import Source, refuse_mixtures
-from .parameters import Parameters, flatten_parameters
-from .program import OBJECTIVE, BoundSource, BoundTerm, Program, Rows, constants
-from .row_stream import RowStream
-from .sharding import ShardedRows
-from .source import Sampler
-from .stored import StoredRows
+from .parameters import flatten_parameters
+from .program import Program
+from .source import Sampler, placed_type
 
 
 class Problem:
@@ -45,6 +43,7 @@ class Problem:
                 "a set of mescal.sets",
                 "write for example domain=mescal.sets.Box(-1.0, 1.0), or Projected(your_projection)",
             )
+        self.domain = self.domain.renewed()
         found: dict[tuple, Source] = {}
         for term in self._all_terms():
             if term.source is not None:
@@ -54,18 +53,30 @@ class Problem:
         self._index = {key: i for i, key in enumerate(found)}
         for source in self.sources:
             source.check()
-        self._programs: dict[Parameters, Program] = {}
-        self._data: dict[str, tuple] = {}
+        self._programs: dict[tuple, Program] = {}
+        self._data: dict[tuple, tuple] = {}
 
-    def bind(self, x: Any, name: str = "x") -> tuple[Program, np.ndarray]:
-        """The problem on parameters of the structure of `x`, and `x` as a flat vector."""
+    def bind(self, x: Any, name: str = "x", dtype: Any = np.float64) -> tuple[Program, np.ndarray]:
+        """The problem on parameters of the structure of `x`, computing in `dtype`, and `x` as a flat vector.
+
+        Its functions are read here, once for a structure and a type, and from then on what they were is what is solved and
+        judged: a problem whose functions read something that has changed must be built anew.
+        """
         spec, vector = flatten_parameters(x, name)
-        if spec not in self._programs:
+        key = (spec.key, str(np.dtype(dtype)))
+        if key not in self._programs:
+            if np.dtype(dtype) != np.float64:
+                self.bind(x, name)  # first, as the judge will need it: JAX may give arrays that it has rounded once
             self.domain.check(spec.arrays(vector))
-            program = self._build(spec)
+            with in_precision(dtype):
+                program = bind_terms(self, spec, np.dtype(dtype))
             self._refuse_changed_shapes(program.layout)
-            self._programs[spec] = program
-        return self._programs[spec], vector
+            self._programs[key] = program
+        return self._programs[key], vector
+
+    def working_type(self, x: Any, name: str = "x") -> np.dtype:
+        """The floating type in which a stochastic solver computes: that of the parameters, as JAX is set to have it."""
+        return jax.dtypes.canonicalize_dtype(flatten_parameters(x, name)[1].dtype)
 
     def with_sources(self, change: Callable[[Source], Source]) -> "Problem":
         """The same functions over other sources: `change` is called once for each of these."""
@@ -81,42 +92,24 @@ class Problem:
         constraints = {name: Constraint(of(c.body), c.kind) for name, c in self.constraints.items()}
         return Problem(of(self.objective), constraints, self.domain)
 
-    def device_data(self, dtype: Any) -> tuple[Rows | ShardedRows | StoredRows | None, ...]:
-        """The populations as compiled programs see them, floating columns in `dtype`; None for samplers. Once per type."""
-        name = str(np.dtype(dtype))
-        if name not in self._data:
-            self._data[name] = tuple(source.placed(dtype) for source in self.sources)
-        return self._data[name]
+    def device_data(self, program: Program, dtype: Any = None) -> tuple[Data | None, ...]:
+        """The rows of each family as compiled programs see them, floating columns in `dtype` (None: in their own).
+
+        Kept, so that solver and judge share them; None for families that have no rows.
+        """
+        if dtype is not None and all(_has_type(source, np.dtype(dtype)) for source in self.sources):
+            dtype = None
+        key = (tuple(family.members for family in program.families), None if dtype is None else str(np.dtype(dtype)))
+        if key not in self._data:
+            self._data[key] = placed_families(program, self.sources, dtype)
+        return self._data[key]
 
     def _all_terms(self) -> list[Term]:
         return [*self.objective.terms, *(t for c in self.constraints.values() for t in c.body.terms)]
 
-    def _build(self, spec: Parameters) -> Program:
-        shapes = [_output_shape(self.objective, spec, "the objective")]
-        shapes += [_output_shape(c.body, spec, f"constraint {name!r}") for name, c in self.constraints.items()]
-        if shapes[0] != ():
-            raise InputError(
-                f"the objective has shape {shapes[0]}",
-                "a scalar",
-                "return one number per sample: sum or average inside the function",
-            )
-        layout = Layout(tuple(self.constraints), tuple(shapes[1:]), tuple(c.kind for c in self.constraints.values()))
-        slots = [(OBJECTIVE, t) for t in self.objective.terms]
-        slots += [(j, t) for j, c in enumerate(self.constraints.values()) for t in c.body.terms]
-        terms = tuple(
-            BoundTerm(None if t.source is None else self._index[t.source.key], slot, k, t.fn)
-            for k, (slot, t) in enumerate(slots)
-        )
-        bodies = [c.body for c in self.constraints.values()]
-        return Program(
-            coefficients=np.asarray([t.coefficient for _, t in slots], np.float64),
-            objective_constant=np.asarray(self.objective.constant, np.float64),
-            constraint_constant=constants([(b.constant, s) for b, s in zip(bodies, shapes[1:], strict=True)]),
-            terms=terms,
-            sources=tuple(_bound(source) for source in self.sources),
-            parameters=spec,
-            layout=layout,
-        )
+    def index(self, source: Source) -> int:
+        """The place of a source among those of the problem."""
+        return self._index[source.key]
 
     def _refuse_changed_shapes(self, layout: Layout):
         for known in self._programs.values():
@@ -134,11 +127,10 @@ class Problem:
         return "\n".join([*lines, f"  x in {self.domain}"])
 
 
-def _bound(source: Source) -> BoundSource:
-    if isinstance(source, Sampler):
-        return BoundSource(None, None, False, source.draw)
-    rows = source.population.size if isinstance(source, RowStream) else source.size
-    return BoundSource(source.size, rows, source.weighted, None)
+def _has_type(source: Source, dtype: np.dtype) -> bool:
+    """Whether the rows of a source are what programs that compute in `dtype` see of them already."""
+    leaves = [] if isinstance(source, Sampler) else jax.tree.leaves(source.sample_shape())
+    return not source.weighted and all(leaf.dtype == placed_type(leaf.dtype, dtype) for leaf in leaves)
 
 
 def _check_objective(objective: Any) -> Expectation:
@@ -178,53 +170,3 @@ def _check_constraints(constraints: Any) -> dict[str, Constraint]:
                 f"write {name!r}: E(fn, over=data) <= bound",
             )
     return dict(constraints)
-
-
-def _output_shape(expression: Expectation, spec: Parameters, what: str) -> tuple[int, ...]:
-    shapes = [_term_shape(term, spec, what) for term in expression.terms]
-    first = shapes[0] if shapes else expression.constant.shape
-    if any(shape != first for shape in shapes):
-        raise InputError(
-            f"the terms of {what} have shapes {sorted(set(shapes))}",
-            "one shape",
-            "make the functions of one expression return arrays of equal shape",
-        )
-    if expression.constant.shape not in ((), first):
-        raise InputError(
-            f"{what} has values of shape {first} and a bound of shape {expression.constant.shape}",
-            "a bound that is a number or has the same shape",
-            "check the length of the bound",
-        )
-    return first
-
-
-def _term_shape(term: Term, spec: Parameters, what: str) -> tuple[int, ...]:
-    dtype = jax.dtypes.canonicalize_dtype(np.result_type(*spec.dtypes))
-    vector = jax.ShapeDtypeStruct((spec.size,), dtype)
-    samples = () if term.source is None else (_canonical(term.source.sample_shape()),)
-    name = getattr(term.fn, "__name__", type(term.fn).__name__)
-    try:
-        out = jax.eval_shape(lambda v, *s: term.fn(spec.unflatten(v), *s), vector, *samples)
-    except Exception as error:
-        given = f"parameters of shape {spec.shapes[0] if spec.bare else spec.shapes}"
-        if samples:
-            given += f" and a sample of shape {jax.tree.map(lambda leaf: leaf.shape, samples[0])}"
-        raise InputError(
-            f"the function {name} of {what} failed on {given}: {type(error).__name__}: {first_line(error)}",
-            "a function of (parameters, one sample)" if samples else "a function of the parameters",
-            "check the shape of x, call the function on x and one row by hand, and use jax.numpy inside it",
-        ) from error
-    if not hasattr(out, "shape") or not jnp.issubdtype(out.dtype, jnp.floating):
-        kind = out.dtype if hasattr(out, "dtype") else type(out).__name__
-        raise InputTypeError(
-            f"the function {name} of {what} returns {kind}",
-            "one real number or one floating-point array",
-            "return a single array; step functions of x have no useful derivative, use a smooth one",
-        )
-    return tuple(out.shape)
-
-
-def _canonical(shapes: Any) -> Any:
-    return jax.tree.map(
-        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, jax.dtypes.canonicalize_dtype(leaf.dtype)), shapes
-    )

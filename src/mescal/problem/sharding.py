@@ -13,7 +13,6 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
@@ -21,6 +20,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from ..errors import InputError, InputTypeError
 from .checks import CHECK_ROWS, check_rows, check_weights, refuse_unless_finite
 from .program import Rows
+from .source import placed_type
 
 AXIS = "rows"
 LARGEST = 2**31 - 1  # rows of a population: indices are 32-bit
@@ -65,8 +65,13 @@ class Placement:
                 piece = host[self.starts[q] - first : self.starts[q] - first + self.counts[q]]
                 missing = self.rows - len(piece)
                 if missing:
-                    piece = np.concatenate([piece, np.zeros((missing, *piece.shape[1:]), piece.dtype)])
-                pieces.append(jax.device_put(piece, self.mesh.devices.flat[q]))
+                    last = (
+                        piece[-1:] if len(piece) else host[:1]
+                    )  # a row like any other: what pads is computed with, too
+                    piece = np.concatenate([piece, np.repeat(last, missing, axis=0)])
+                pieces.append(
+                    jax.device_put(np.array(piece), self.mesh.devices.flat[q])
+                )  # a copy: a CPU may share memory
             shape = (self.rows * len(self.counts), *host.shape[1:])
             return jax.make_array_from_single_device_arrays(shape, self.sharding, pieces)
 
@@ -125,16 +130,14 @@ class Sharded:
             return jax.tree.map(lambda leaf: np.asarray(leaf[place]), Rows(self.arrays, self.weights))
 
     def placed(self, dtype: Any) -> ShardedRows:
-        """The rows on the devices, floating columns in `dtype`; those that have that type already are not copied."""
-
-        def target(leaf):
-            floating = jnp.issubdtype(leaf.dtype, jnp.floating)
-            return np.dtype(dtype if floating else jax.dtypes.canonicalize_dtype(leaf.dtype))
+        """The rows on the devices, floating columns in `dtype` (None: in their own); those that have it are not copied."""
 
         def cast(leaf, kind):
             return leaf if leaf.dtype == kind else _cast(leaf, kind)
 
-        kinds = jax.tree.map(target, Rows(self.arrays, self.weights))  # before 64-bit types are let in
+        kinds = jax.tree.map(
+            lambda leaf: placed_type(leaf.dtype, dtype), Rows(self.arrays, self.weights)
+        )  # before 64-bit types are let in
         with jax.enable_x64(True):
             return ShardedRows(jax.tree.map(cast, Rows(self.arrays, self.weights), kinds), self.placement)
 

@@ -46,27 +46,41 @@ class EqualityForm(eqx.Module):
         """What the slacks add to c, shape (m,)."""
         return self.program.layout.spread_slack(slack * jnp.asarray(self.slack_unit, slack.dtype))
 
-    def evaluate(self, z: jax.Array, rows: tuple[Rows | None, ...], count: int) -> tuple[jax.Array, jax.Array]:
+    def evaluate(self, z: jax.Array, drawn: tuple[Rows | None, ...], count: int) -> tuple[jax.Array, jax.Array]:
         """Scaled F_i, shape (n,), and scaled C_i + kappa s, shape (n, m)."""
         x, slack = self.split(z)
-        objective, constraints = self.program.evaluate(x, rows, count)
+        objective, constraints = self.program.evaluate(x, drawn, count)
         return self.scale(objective, constraints + self.shift(slack), z.dtype)
 
-    def deterministic(self, z: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The scaled part without samples, slacks included; scalar and (m,)."""
-        x, slack = self.split(z)
-        objective, constraints = self.program.deterministic(x)
-        return self.scale(objective, constraints + self.shift(slack), z.dtype)
+    def lift(self, z: jax.Array, objective, constraint, gradient, jacobian) -> tuple[jax.Array, ...]:
+        """f, c, gradient and Jacobian at x, unscaled and without slacks, as those of the scaled form at z."""
+        _, slack = self.split(z)
+        objective, constraint = self.scale(objective, constraint + self.shift(slack), z.dtype)
+        gradient = gradient * jnp.asarray(self.objective_scale, z.dtype)
+        rows = jnp.concatenate([jacobian, self._slack_columns(z.dtype)], axis=1) if slack.size else jacobian
+        return (
+            objective,
+            constraint,
+            self.join(gradient, jnp.zeros_like(slack)),
+            rows * jnp.asarray(self.constraint_scale, z.dtype)[:, None],
+        )
 
-    def contribution(self, source: int, z: jax.Array, rows: Rows) -> tuple[jax.Array, jax.Array]:
-        """What rows of one source add, scaled: (n,) and (n, m)."""
-        return self.scale(*self.program.contribution(source, self.split(z)[0], rows), z.dtype)
+    def _slack_columns(self, dtype: Any) -> jax.Array:
+        """The derivative of kappa s in the rows of c, shape (m, k)."""
+        layout = self.program.layout
+        return jnp.asarray(np.eye(layout.size)[:, layout.inequality], dtype) * jnp.asarray(self.slack_unit, dtype)
 
     def scale(self, objective: jax.Array, constraints: jax.Array, dtype) -> tuple[jax.Array, jax.Array]:
         """Objective and constraints in the solver's units."""
         return objective * jnp.asarray(self.objective_scale, dtype), constraints * jnp.asarray(
             self.constraint_scale, dtype
         )
+
+    def drop(self, weight: jax.Array) -> jax.Array:
+        """What a gradient of weight . c has in the slacks, given the weights of the scaled rows."""
+        layout = self.program.layout
+        scaled = weight * jnp.asarray(self.constraint_scale, weight.dtype)
+        return scaled[np.flatnonzero(layout.inequality)] * jnp.asarray(self.slack_unit, weight.dtype)
 
     def project(self, z: jax.Array) -> jax.Array:
         """Projection onto X x {s >= 0}."""

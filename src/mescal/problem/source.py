@@ -18,6 +18,7 @@ import numpy as np
 from ..errors import InputError, InputTypeError
 from .checks import CHECK_ROWS, check_rows, check_weights, describe, first_line, refuse_unless_finite
 from .program import Rows
+from .traced import trace
 
 
 class Sampler:
@@ -40,25 +41,27 @@ class Sampler:
                 "wrap the sampling code in a function of a JAX random key",
             )
         self.draw = draw
-        self.check()
+        self._refuse_unless_pure()
 
-    def check(self):
-        """Draw twice with one key and compare: a sampler must be a pure function of its key."""
-        key = jax.random.key(0, impl="threefry2x32")
+    def _refuse_unless_pure(self):
+        """Trace twice and compare: a sampler must be a pure function of its key."""
         try:
-            first, second = self.draw(key), self.draw(key)
+            first, second = trace(self.draw, random_key()), trace(self.draw, random_key())
         except Exception as error:
             raise InputError(
                 f"the sampler's draw(key) raised {type(error).__name__}: {first_line(error)}",
                 "a function that takes one JAX key and returns one sample",
                 "call draw(jax.random.key(0)) by hand and mend what it says",
             ) from error
-        if not _same(first, second):
+        if first.function is not second.function or not _same(first.constants, second.constants):
             raise InputError(
                 "the sampler gave two different samples for the same key",
                 "a pure function of its key",
                 "draw with jax.random and the key that is passed in, not with numpy.random or a counter",
             )
+
+    def check(self):
+        """Nothing: a sampler is looked at when it is made."""
 
     @property
     def key(self) -> tuple:
@@ -76,23 +79,31 @@ class Sampler:
 
     def sample_shape(self) -> Any:
         """Shapes and types of one sample."""
-        return jax.eval_shape(self.draw, jax.random.key(0, impl="threefry2x32"))
+        return jax.eval_shape(lambda key: self.draw(key), random_key())
 
     def __repr__(self) -> str:
         return f"Sampler({getattr(self.draw, '__qualname__', self.draw)})"
 
 
+def random_key() -> Any:
+    """What a sampler draws from: the shape and type of one key."""
+    return jax.eval_shape(lambda: jax.random.key(0, impl="threefry2x32"))
+
+
 class Population:
     """A finite population: the rows of a pytree of arrays, with weights if they do not count alike.
 
-    With weights w the expectation is sum_i w_i fn(x, row_i) / sum_i w_i.
+    With weights w the expectation is sum_i w_i fn(x, row_i) / sum_i w_i. Arrays of numpy are copied: what is written into them
+    later changes nothing here. Those of JAX cannot be written into.
     """
 
     def __init__(self, arrays: Any, weights: Any = None):
-        self.arrays, self.size = check_rows(arrays)
+        rows, self.size = check_rows(arrays)
         self.weights = None if weights is None else check_weights(weights, self.size)
         self._identity = ("population", *map(id, jax.tree.leaves(arrays)), None if weights is None else id(weights))
         self._alive = (arrays, weights)  # identities are of living objects only
+        with jax.enable_x64(True):
+            self.arrays = jax.tree.map(lambda leaf: leaf if isinstance(leaf, jax.Array) else _copied(leaf), rows)
 
     @property
     def weighted(self) -> bool:
@@ -111,12 +122,8 @@ class Population:
     def check(self):
         """Refuse NaN and infinity, looking at a bounded number of rows at a time."""
         for start in range(0, self.size, CHECK_ROWS):
-            refuse_unless_finite(jax.tree.map(lambda leaf, s=start: leaf[s : s + CHECK_ROWS], self.arrays), start)
-
-    def block(self, first: int, count: int) -> Rows:
-        """`count` rows from the row `first` on, and their weights; views where that is possible."""
-        weights = None if self.weights is None else self.weights[first : first + count]
-        return Rows(jax.tree.map(lambda leaf: _cut(leaf, first, count), self.arrays), weights)
+            rows = jax.tree.map(lambda leaf, s=start: _on_host(leaf)[s : s + CHECK_ROWS], self.arrays)
+            refuse_unless_finite(rows, start)
 
     def at(self, indices: np.ndarray) -> Rows:
         """The rows at the given indices, and their weights, on the host."""
@@ -124,22 +131,36 @@ class Population:
         return Rows(jax.tree.map(lambda leaf: np.asarray(leaf)[indices], self.arrays), weights)
 
     def placed(self, dtype: Any) -> Rows:
-        """The rows on the device, floating columns in `dtype`."""
-
-        def place(leaf):
-            return jnp.asarray(leaf, dtype if jnp.issubdtype(leaf.dtype, jnp.floating) else None)
-
-        weights = None if self.weights is None else jnp.asarray(self.weights, dtype)
-        return Rows(jax.tree.map(place, self.arrays), weights)
+        """The rows on the device, floating columns in `dtype` (None: in their own type)."""
+        kinds = jax.tree.map(lambda leaf: placed_type(leaf.dtype, dtype), self.arrays)
+        with jax.enable_x64(True):
+            weights = None if self.weights is None else _copied(self.weights.astype(dtype or np.float64))
+            return Rows(
+                jax.tree.map(lambda leaf, t: leaf if leaf.dtype == t else leaf.astype(t), self.arrays, kinds), weights
+            )
 
     def __repr__(self) -> str:
         return f"Population({self.size} rows{', weighted' if self.weighted else ''})"
 
 
-def _cut(leaf: Any, first: int, count: int) -> Any:
-    if isinstance(leaf, jax.Array) and leaf.is_fully_addressable and all(d.platform == "cpu" for d in leaf.devices()):
-        leaf = np.asarray(leaf)  # a view: slicing it copies nothing
-    return leaf if count == leaf.shape[0] else leaf[first : first + count]
+def placed_type(own: Any, dtype: Any) -> np.dtype:
+    """The type in which programs that compute in `dtype` see a column of the type `own`; with None, that type itself."""
+    if dtype is None:
+        return np.dtype(own)
+    return np.dtype(dtype if jnp.issubdtype(own, jnp.floating) else jax.dtypes.canonicalize_dtype(own))
+
+
+def _copied(array: Any) -> jax.Array:
+    """On the device, and nobody else's: a CPU may share the memory of what it is given, and is given a copy then."""
+    placed = jax.device_put(array).block_until_ready()
+    shared = isinstance(host := _on_host(placed), np.ndarray) and np.may_share_memory(host, array)
+    return jax.device_put(np.array(array)) if shared else placed
+
+
+def _on_host(leaf: Any) -> Any:
+    if leaf.is_fully_addressable and all(d.platform == "cpu" for d in leaf.devices()):
+        return np.asarray(leaf)  # a view: slicing it copies nothing
+    return leaf
 
 
 def _same(first: Any, second: Any) -> bool:

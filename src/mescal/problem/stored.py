@@ -21,11 +21,13 @@ import numpy as np
 from ..errors import InputError, InputTypeError
 from .checks import count_rows, describe, first_line, refuse_unless_finite, refuse_unless_numbers
 from .program import Rows
+from .source import placed_type
 
 BLOCK_BYTES = 16 << 20  # of the rows that one callback reads in order
+LOOKED = 8192  # rows of which weights are looked at together
 LARGEST = 2**31 - 1  # rows of a population: indices are 32-bit
 _numbers = itertools.count()
-_open: "weakref.WeakValueDictionary[int, OnDisk]" = weakref.WeakValueDictionary()
+_open: "weakref.WeakValueDictionary[int, OnDisk | Selected]" = weakref.WeakValueDictionary()
 
 
 class Column:
@@ -98,15 +100,35 @@ class StoredRows(eqx.Module):
         return self._call(read, jnp.asarray(first, jnp.int32), count)
 
     def _call(self, function, argument: jax.Array, count: int) -> Rows:
-        shapes = [jax.ShapeDtypeStruct((count, *shape), dtype) for shape, dtype in self.shapes]
         types = tuple(np.dtype(dtype) for _, dtype in self.shapes)
 
         def on_host(number, given):
-            leaves = function(number, given)
-            return [leaf.astype(dtype, copy=False) for leaf, dtype in zip(leaves, types, strict=True)]
+            return [
+                _words(leaf.astype(dtype, copy=False))
+                for leaf, dtype in zip(function(number, given), types, strict=True)
+            ]
 
-        leaves = jax.pure_callback(on_host, shapes, self.number, argument, vmap_method="sequential")
-        return jax.tree.unflatten(self.treedef, leaves)
+        shapes = [_words_shape((count, *shape), dtype) for (shape, _), dtype in zip(self.shapes, types, strict=True)]
+        words = jax.pure_callback(on_host, shapes, self.number, argument, vmap_method="sequential")
+        return jax.tree.unflatten(
+            self.treedef, [_of_words(part, dtype) for part, dtype in zip(words, types, strict=True)]
+        )
+
+
+# What a callback returns is rounded to 32 bits where its thread has not let 64-bit types in, as under `jax.enable_x64` it has
+# not: such columns come as two words for every number.
+
+
+def _words_shape(shape: tuple[int, ...], dtype: np.dtype) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct((*shape, 2), np.uint32) if dtype.itemsize == 8 else jax.ShapeDtypeStruct(shape, dtype)
+
+
+def _words(leaf: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(leaf).view(np.uint32).reshape(*leaf.shape, 2) if leaf.dtype.itemsize == 8 else leaf
+
+
+def _of_words(words: jax.Array, dtype: np.dtype) -> jax.Array:
+    return jax.lax.bitcast_convert_type(words, dtype) if dtype.itemsize == 8 else words
 
 
 def _gather(number: Any, indices: Any) -> list[np.ndarray]:
@@ -125,9 +147,10 @@ class OnDisk:
         self.size = count_rows([column.shape for column in columns])
         if self.size > LARGEST:
             raise InputError(f"{self.size} rows", f"at most {LARGEST}", "split them into several populations")
-        self.weights, self.factor = weights, 1.0
+        self.weights, self.factor, self._given = weights, 1.0, weights
         if weights is not None:
             self.factor = _check_stored_weights(weights, self.size)
+            self.weights = weights if isinstance(weights, np.memmap) else np.array(weights)  # in memory: a copy
         self._number = next(_numbers)
         _open[self._number] = self
 
@@ -139,7 +162,7 @@ class OnDisk:
     @property
     def key(self) -> tuple:
         """What makes two sources the same source: one object of `on_disk`, with one object of weights."""
-        return ("on disk", *map(id, self.columns), None if self.weights is None else id(self.weights))
+        return ("on disk", *map(id, self.columns), None if self._given is None else id(self._given))
 
     def with_weights(self, weights: Any) -> "OnDisk":
         """The same rows, weighted; weights may be a `numpy.memmap` too."""
@@ -175,18 +198,45 @@ class OnDisk:
         return Rows(self.treedef.unflatten([column.at(indices) for column in self.columns]), weights)
 
     def placed(self, dtype: Any) -> StoredRows:
-        """What compiled programs are given: no rows, but where to ask for them."""
+        """What compiled programs are given: no rows, but where to ask for them; floating columns in `dtype` (None: their own)."""
 
         def kind(leaf):
-            floating = jnp.issubdtype(leaf.dtype, jnp.floating)
-            return leaf.shape, str(np.dtype(dtype if floating else jax.dtypes.canonicalize_dtype(leaf.dtype)))
+            return leaf.shape, str(placed_type(leaf.dtype, dtype))
 
-        one = Rows(self.sample_shape(), jax.ShapeDtypeStruct((), np.dtype(dtype)) if self.weighted else None)
+        kind_of_weights = np.dtype(dtype or np.float64)
+        one = Rows(self.sample_shape(), jax.ShapeDtypeStruct((), kind_of_weights) if self.weighted else None)
         leaves, treedef = jax.tree.flatten(one)
         return StoredRows(np.int32(self._number), tuple(map(kind, leaves)), treedef)
 
     def __repr__(self) -> str:
         return f"OnDisk({self.size} rows{', weighted' if self.weighted else ''})"
+
+
+class Selected:
+    """Some rows of a population that stays on disk."""
+
+    def __init__(self, population: OnDisk, rows: np.ndarray):
+        self.population, self.rows, self.size = population, rows, len(rows)
+        self.factor = 1.0
+        if population.weights is not None:
+            parts = (population.at(rows[i : i + LOOKED]).weights.sum() for i in range(0, self.size, LOOKED))
+            self.factor = self.size / float(sum(parts))
+        self._number = next(_numbers)
+        _open[self._number] = self
+
+    def at(self, indices: np.ndarray) -> Rows:
+        """Those of the rows at the given indices, and their weights, of mean one over all that were selected."""
+        samples, weights = self.population.at(self.rows[indices])
+        return Rows(samples, None if weights is None else weights * self.factor)
+
+    def block(self, first: int, count: int) -> Rows:
+        """`count` of the rows from the row `first` on."""
+        return self.at(np.arange(first, first + count))
+
+    def placed(self, dtype: Any) -> StoredRows:
+        """As compiled programs see them; see `OnDisk.placed`."""
+        like = self.population.placed(dtype)
+        return StoredRows(np.int32(self._number), like.shapes, like.treedef)
 
 
 def on_disk(rows: Any) -> OnDisk:

@@ -58,6 +58,10 @@ class ConvexSet(eqx.Module):
     def examples(cls) -> tuple[tuple["ConvexSet", PyTree], ...]:
         """Pairs of a set and a point of the right structure (its values do not matter) for the conformance suite."""
 
+    def renewed(self) -> "ConvexSet":
+        """The same set for a new problem: a function in it is held anew, since what it reads may have changed."""
+        return self
+
     def contains(self, x: PyTree, tolerance: float | None = None) -> Bool[Array, ""]:
         """Whether |x - P_X(x)| <= `tolerance`, by default 1e-6 max(1, |x|), which float32 can meet."""
         distance = norm(jax.tree.map(jnp.subtract, x, self.project(x)))

@@ -64,6 +64,10 @@ class Product(ConvexSet):
     def project_face(self, x: PyTree, v: PyTree) -> PyTree:
         return self._each(lambda block, part, along: block.project_face(part, along), x, v)
 
+    def renewed(self) -> "Product":
+        """Every block anew."""
+        return Product(jax.tree.map(lambda block: block.renewed(), self.blocks, is_leaf=_is_set))
+
     def tangent_cone(self, x: PyTree) -> TangentCone | None:
         _, parts = self._split(x)
         sets = jax.tree.leaves(self.blocks, is_leaf=_is_set)

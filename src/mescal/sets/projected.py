@@ -51,6 +51,11 @@ class Projected(ConvexSet):
     def project_face(self, x: PyTree, v: PyTree) -> PyTree:
         return v
 
+    def renewed(self) -> "Projected":
+        """With a function that no compiled program knows: compiled ones are known by it."""
+        given = self.function
+        return Projected(lambda x: given(x))
+
     def tangent_cone(self, x: PyTree) -> None:
         return None
 

@@ -1,14 +1,29 @@
-"""Sub-solvers of the augmented Lagrangian: one protocol, one compiled driver, one algorithm per file."""
+"""Sub-solvers of the augmented Lagrangian: one protocol, one driver, one algorithm per file, each imported on first use."""
 
-from .auto import Auto as Auto
-from .base import Solver as Solver
-from .natasha2 import Natasha2 as Natasha2
-from .natasha2_theory import Natasha2Theory as Natasha2Theory
-from .newton_cg import NewtonCG as NewtonCG
-from .registry import get as get, names as names
-from .scr import Scr as Scr
-from .scr_theory import ScrTheory as ScrTheory
-from .sg_hv_nc import SgHvNc as SgHvNc
-from .sg_hv_nc_theory import SgHvNcTheory as SgHvNcTheory
-from .spider import Spider as Spider
-from .spider_theory import SpiderTheory as SpiderTheory
+from typing import TYPE_CHECKING
+
+from .base import Solver as Solver, SubSolver as SubSolver
+from .registry import found as _found, get as get, names as names
+
+if TYPE_CHECKING:
+    from .auto import Auto as Auto
+    from .natasha2 import Natasha2 as Natasha2
+    from .natasha2_theory import Natasha2Theory as Natasha2Theory
+    from .newton_cg import NewtonCG as NewtonCG
+    from .scr import Scr as Scr
+    from .scr_theory import ScrTheory as ScrTheory
+    from .sg_hv_nc import SgHvNc as SgHvNc
+    from .sg_hv_nc_theory import SgHvNcTheory as SgHvNcTheory
+    from .spider import Spider as Spider
+    from .spider_theory import SpiderTheory as SpiderTheory
+else:
+
+    def __getattr__(name: str):
+        for solver in _found().values():
+            if solver.__name__ == name:
+                return solver
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *(solver.__name__ for solver in _found().values())})

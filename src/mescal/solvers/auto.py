@@ -57,19 +57,3 @@ class Auto(Solver):
 
     def _whole(self, population: int | None) -> bool:
         return population is not None and population <= self.small
-
-    def plan(self, goal, dtype):
-        """That of the chosen solver, like all that follows."""
-        return self.sized(goal.population).plan(goal, dtype)
-
-    def init(self, oracle, z, plan, memory, key):
-        """See `plan`."""
-        return self.sized(oracle.population).init(oracle, z, plan, memory, key)
-
-    def step(self, oracle, state, plan):
-        """See `plan`."""
-        return self.sized(oracle.population).step(oracle, state, plan)
-
-    def outcome(self, oracle, start, state, plan, goal):
-        """See `plan`."""
-        return self.sized(oracle.population).outcome(oracle, start, state, plan, goal)

@@ -10,9 +10,10 @@ from typing import Any, ClassVar, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..options import check_options
-from ..oracle import Lagrangian, Tally, Work
+from ..oracle import Tally, Work
 from ..oracle.host import leaf
 from ..theory.constants import SubproblemConstants
 
@@ -32,21 +33,26 @@ class Memory(eqx.Module):
     @classmethod
     def fresh(cls, smoothness: Any, dtype: Any) -> "Memory":
         """At the start of a run."""
-        return cls(leaf(smoothness, dtype), leaf(0, dtype), leaf(1, dtype))
+        return cls.of(smoothness, 0, 1, dtype)
+
+    @classmethod
+    def of(cls, smoothness: Any, floor: Any, trust: Any, dtype: Any) -> "Memory":
+        """From numbers."""
+        return cls(leaf(smoothness, dtype), leaf(floor, dtype), leaf(trust, dtype))
 
 
 class Progress(eqx.Module):
-    """The part of every state that the driver, the outer loop and people look at."""
+    """The part of every state that the driver, the outer loop and people look at; arrays of numpy on the host."""
 
-    z: jax.Array
-    key: jax.Array
-    steps: jax.Array
-    status: jax.Array
+    z: Any
+    key: Any
+    steps: Any
+    status: Any
     work: Work
     searches: Work  # the part of the work that curvature searches took
-    stationarity: jax.Array  # |P_T(-g)| at the last reset
-    curvature: jax.Array  # the last curvature found by a search; NaN before the first
-    escapes: jax.Array  # negative-curvature steps taken
+    stationarity: Any  # |P_T(-g)| at the last reset
+    curvature: Any  # the last curvature found by a search; NaN before the first
+    escapes: Any  # negative-curvature steps taken
 
 
 class Goal(NamedTuple):
@@ -68,6 +74,10 @@ class Goal(NamedTuple):
     runaway: float = float("inf")
     constants: SubproblemConstants | None = None
     dual_batch: int = 2
+    judged: bool = (
+        False  # whether at a stationary point whose constraint is below `ready` the judge looks for negative curvature
+    )
+    ready: float = 0.0  # a violation that a candidate for a certificate may have, in the problem's units
 
 
 class Outcome(NamedTuple):
@@ -91,23 +101,17 @@ class Outcome(NamedTuple):
 
 
 class Solver(eqx.Module):
-    """Settings of a sub-solver. Final classes only: one algorithm per file, no overriding.
-
-    `plan` turns a goal into arrays, on the host, once per outer iteration; `init` and `step` are compiled. States have a
-    `progress` and a `memory`. `guarantee` is the success probability of a theorem that asks for the constants of the
-    subproblem; None for practical modes, which ask for nothing and promise nothing before the judge has looked.
-    """
+    """Settings of what `minimize(solver=...)` takes; `sized` makes them a sub-solver for a problem."""
 
     name: ClassVar[str]
     guarantee: ClassVar[float | None] = None
-    chunk: ClassVar[int] = 32  # steps between two looks at the clock and the budgets, at most
 
     def __check_init__(self):
         check_options(self, zero=("large",))
 
-    def sized(self, population: int | None) -> "Solver":
-        """The solver with what it left open settled for a population of this size (None: a stream), before compiling."""
-        return self
+    @abc.abstractmethod
+    def sized(self, population: int | None) -> "SubSolver":
+        """The sub-solver for a population of this size (None: a stream), with what was left open settled."""
 
     def reason(self, population: int | None) -> str:
         """Why `sized` chose another solver for such a population; empty where it chose none."""
@@ -116,6 +120,24 @@ class Solver(eqx.Module):
     def share(self, population: int | None) -> float:
         """The share of its rows on which such a population should be solved first, for a start; 1: none."""
         return 1.0
+
+
+class SubSolver(Solver):
+    """Settings of a sub-solver. Final classes only: one algorithm per file, no overriding.
+
+    `plan` turns a goal into arrays, on the host, once per outer iteration. States have a `progress` and a `memory`. Practical
+    solvers run on the host, around programs of their own, and see a `Subproblem`; others (`host` is False) are compiled whole, and
+    see a `Lagrangian`. `guarantee` is the success probability of a theorem that asks for the constants of the subproblem; None for
+    practical modes, which ask for nothing and promise nothing before the judge has looked.
+    """
+
+    precise: ClassVar[bool] = False  # whether it computes in float64, whatever the parameters are
+    host: ClassVar[bool] = True
+    chunk: ClassVar[int] = 32  # steps between two looks at the clock and the budgets, at most
+
+    def sized(self, population: int | None) -> "SubSolver":
+        """Itself."""
+        return self
 
     def pace(self, goal: Goal) -> int:
         """Steps between two looks at the clock and the budgets; never a question of time, or runs could not be repeated."""
@@ -126,29 +148,55 @@ class Solver(eqx.Module):
         """The parameters of one inner solve as array leaves: nothing in them may change what is compiled."""
 
     @abc.abstractmethod
-    def init(self, oracle: Lagrangian, z: jax.Array, plan: Any, memory: Memory, key: jax.Array) -> Any:
+    def init(self, oracle: Any, z: Any, plan: Any, memory: Memory, key: Any) -> Any:
         """The state at the start of an inner solve."""
 
     @abc.abstractmethod
-    def step(self, oracle: Lagrangian, state: Any, plan: Any) -> Any:
+    def step(self, oracle: Any, state: Any, plan: Any, goal: Any = None) -> Any:
         """The next state; `state.progress.status` says when it is over."""
 
     @abc.abstractmethod
-    def outcome(self, oracle: Lagrangian, start: jax.Array, state: Any, plan: Any, goal: Goal) -> tuple[Outcome, Tally]:
+    def outcome(self, oracle: Any, start: Any, state: Any, plan: Any, goal: Goal) -> tuple[Outcome, Tally]:
         """How a solve from `start` ended, on the host; with the work of finding that out."""
 
 
-def fresh_progress(z: jax.Array, key: jax.Array) -> Progress:
-    """Progress at the start of an inner solve."""
-    dtype = z.dtype
+def fresh_progress(z: Any, key: Any) -> Progress:
+    """Progress at the start of an inner solve; in numpy's arrays where z is one."""
+    host = isinstance(z, np.ndarray)
+    xp = np if host else jnp
     return Progress(
         z=z,
         key=key,
-        steps=jnp.int32(0),
-        status=jnp.int32(RUNNING),
-        work=Work.zero(),
-        searches=Work.zero(),
-        stationarity=jnp.asarray(jnp.inf, dtype),
-        curvature=jnp.asarray(jnp.nan, dtype),
-        escapes=jnp.int32(0),
+        steps=xp.asarray(0, xp.int32),
+        status=xp.asarray(RUNNING, xp.int32),
+        work=Work.held(Tally()) if host else Work.zero(),
+        searches=Work.held(Tally()) if host else Work.zero(),
+        stationarity=xp.asarray(xp.inf, np.float64 if host else z.dtype),
+        curvature=xp.asarray(xp.nan, np.float64 if host else z.dtype),
+        escapes=xp.asarray(0, xp.int32),
+    )
+
+
+def next_progress(
+    before: Progress,
+    z: Any,
+    steps: int,
+    status: int,
+    work: Tally,
+    looked: Tally,
+    stationarity: Any,
+    curvature: Any,
+    escaped: int,
+) -> Progress:
+    """Progress after a step on the host, in the types of the one before it: checkpoints ask for them."""
+    return Progress(
+        z=z,
+        key=before.key,
+        steps=leaf(steps, np.int32),
+        status=leaf(status, np.int32),
+        work=Work.held(work),
+        searches=Work.held(before.searches.tally() + looked),
+        stationarity=leaf(stationarity, np.float64),
+        curvature=leaf(curvature, np.float64),
+        escapes=leaf(int(before.escapes) + escaped, np.int32),
     )

@@ -1,4 +1,4 @@
-"""Epochs: what every practical solver does around its own recursion.
+"""Epochs: what every practical solver does around its own recursion; on the host, around compiled looks and recursions.
 
 An epoch starts with a reset: the exact gradient of a finite population, or one from a large batch. Then
 
@@ -13,6 +13,7 @@ An epoch starts with a reset: the exact gradient of a finite population, or one 
 """
 
 import abc
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -20,9 +21,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..compiling import compiled
 from ..curvature import Search
 from ..oracle import Lagrangian, Tally, Work
+from ..oracle.draw import as_key, words
 from ..oracle.host import leaf
+from ..oracle.subproblem import Array, Seen, Subproblem
 from .base import (
     BROKEN,
     EXHAUSTED,
@@ -34,11 +38,13 @@ from .base import (
     Memory,
     Outcome,
     Progress,
-    Solver,
+    SubSolver,
     fresh_progress,
+    next_progress,
 )
 from .move import escape
-from .reset import VERIFY, Reset, Target, take_reset
+from .reset import VERIFY, Target, take_reset
+from .searching import search_at
 
 TRIGGER = 0.8  # of the tolerance: a running estimate below it asks for a reset
 CURVATURE = 0.8  # of the tolerance: what the search is asked to find
@@ -49,6 +55,8 @@ FAILURES = 24  # resets in a row without descent that end a solve: the smoothnes
 BROKEN_RESETS = 8  # resets in a row that are not finite before the problem is blamed
 LOOKED = 1 << 22  # thetas of the resets in a chunk: with large ones, it has few
 FLOOR_DECAY = 0.5  # of the floor under the smoothness at every reset that finds descent
+SMALLEST_MICRO = 64  # samples of a micro-batch where the size of batches is data
+RESET, SEARCH, ESCAPE, RECURSION = range(4)  # what random numbers of an epoch are for
 
 
 class EpochState(eqx.Module):
@@ -56,9 +64,10 @@ class EpochState(eqx.Module):
 
     progress: Progress
     memory: Memory
-    reset: Reset
-    first_value: jax.Array  # of the augmented Lagrangian at the start; NaN before the first reset
-    failures: jax.Array  # resets in a row that did not descend
+    reset: Seen
+    first_value: Array  # of the augmented Lagrangian at the start; NaN before the first reset
+    failures: Array  # resets in a row that did not descend
+    epochs: Array  # so far; 0 before the first reset
 
 
 class Inner(eqx.Module):
@@ -70,18 +79,18 @@ class Inner(eqx.Module):
     work: Work
 
 
-class EpochSolver(Solver):
+class EpochSolver(SubSolver):
     """A practical solver: a recursion inside epochs."""
 
     search: eqx.AbstractVar[Search]
-    batch: eqx.AbstractVar[int]
-    period: eqx.AbstractVar[int]
+    batch: eqx.AbstractVar[Any]
+    period: eqx.AbstractVar[Any]
 
     @abc.abstractmethod
     def recurse(
-        self, oracle: Lagrangian, reset: Reset, memory: Memory, target: Target, key: jax.Array, budget: jax.Array
+        self, oracle: Lagrangian, reset: Seen, memory: Memory, target: Target, key: jax.Array, budget: jax.Array
     ) -> Inner:
-        """Steps from a reset, at most `budget` of them."""
+        """Steps from a reset, at most `budget` of them; compiled."""
 
     def plan(self, goal: Goal, dtype: Any) -> Target:
         """The goal as arrays."""
@@ -103,82 +112,102 @@ class EpochSolver(Solver):
     def _period(self, goal: Goal) -> int:
         """Steps between resets: on a stream as many as take half as many batches as a reset holds, within bounds."""
         if goal.population is not None:
-            return self.period
-        return int(np.clip(goal.large_batch // (2 * self.batch), self.period, LONGEST_PERIOD))
+            return int(self.period)
+        return int(np.clip(goal.large_batch // (2 * int(self.batch)), int(self.period), LONGEST_PERIOD))
 
-    def init(self, oracle: Lagrangian, z: jax.Array, target: Target, memory: Memory, key: jax.Array) -> EpochState:
+    def init(self, sub: Subproblem, z: Array, target: Target, memory: Memory, key: Array) -> EpochState:
         """Before the first reset."""
-        z = oracle.project(z)
-        reset = Reset.unknown(oracle, z)
-        return EpochState(fresh_progress(z, key), memory, reset, jnp.asarray(jnp.nan, z.dtype), jnp.int32(0))
-
-    def step(self, oracle: Lagrangian, state: EpochState, target: Target) -> EpochState:
-        """One epoch."""
-        progress, memory = state.progress, state.memory
-        key_reset, key_search, key_escape, key_inner, key_next = jax.random.split(progress.key, 5)
-        candidate, noise, spent = take_reset(oracle, progress.z, state.reset, target, key_reset, state.failures)
-        broken = ~jnp.isfinite(candidate.value) | ~jnp.all(jnp.isfinite(candidate.gradient))
-        first = jnp.isinf(state.reset.value)
-        worse = ~first & (broken | (candidate.value > state.reset.value + noise))
-        reset = _select(worse, state.reset, candidate)
-        smoothness = jnp.where(worse, BACKTRACK * jnp.maximum(memory.smoothness, memory.floor), memory.smoothness)
-        floor = jnp.where(worse, smoothness, FLOOR_DECAY * memory.floor)
-        trust = jnp.where(worse, memory.trust / BACKTRACK, jnp.minimum(1, memory.trust * REGAIN))
-        memory = Memory(smoothness, floor, trust)
-        again = worse & (oracle.population is None)  # the gradient of the reset may have been noise
-        returned = ~first & jnp.all(progress.z == state.reset.z)
-        stop = ~worse & (reset.stationarity <= VERIFY * target.gradient)
-        feasible = jnp.linalg.norm(reset.constraint / oracle.form.constraint_scale) <= target.feasibility
-        work = progress.work + spent
-
-        def searching(_):
-            found, looked = self.search(
-                oracle, reset.z, CURVATURE * target.curvature, key_search, target.curvature_batch
-            )
-            moved, tried = jax.lax.cond(
-                found.negative,
-                lambda: escape(oracle, reset.z, found.direction, found.curvature, key_escape, target.curvature_batch),
-                lambda: (reset.z, Work.zero()),
-            )
-            escaped = found.negative & jnp.any(moved != reset.z)
-            status = jnp.where(found.negative & ~escaped, EXHAUSTED, jnp.where(escaped, RUNNING, VERIFIED))
-            return moved, status.astype(jnp.int32), found.curvature, escaped.astype(jnp.int32), looked + tried
-
-        def passing(_):
-            status = jnp.where(stop, STATIONARY, RUNNING).astype(jnp.int32)
-            return reset.z, status, progress.curvature, jnp.int32(0), Work.zero()
-
-        z, status, curvature, escaped, looked = jax.lax.cond(stop & feasible, searching, passing, None)
-
-        def recursing(_):
-            return self.recurse(oracle, reset, memory, target, key_inner, target.steps - progress.steps)
-
-        def resting(_):
-            return Inner(z, memory.smoothness, jnp.int32(1), Work.zero())
-
-        inner = jax.lax.cond(stop | again, resting, recursing, None)
-        steps = progress.steps + inner.steps
-        status = jnp.where((status == RUNNING) & (steps >= target.steps), EXHAUSTED, status)
-        failures = jnp.where(worse, state.failures + 1, jnp.where(returned, state.failures, 0))
-        status = jnp.where((status == RUNNING) & (failures >= FAILURES), EXHAUSTED, status)
-        status = jnp.where(~first & (jnp.linalg.norm(reset.constraint) > target.runaway), RUNAWAY, status)
-        status = jnp.where(broken & (first | (failures >= BROKEN_RESETS)), BROKEN, status)
-        done = status != RUNNING
-        progress = Progress(
-            z=jnp.where(done, reset.z, inner.z),
-            key=key_next,
-            steps=steps,
-            status=status.astype(jnp.int32),
-            work=work + looked + inner.work,
-            searches=progress.searches + looked,
-            stationarity=reset.stationarity,
-            curvature=curvature,
-            escapes=progress.escapes + escaped,
+        z = sub.project(z)
+        return EpochState(
+            progress=fresh_progress(z, key),
+            memory=memory,
+            reset=_unknown(sub, z),
+            first_value=np.asarray(np.nan),
+            failures=np.asarray(0),
+            epochs=np.asarray(0),
         )
-        first_value = jnp.where(first, reset.value, state.first_value)
-        return EpochState(progress, Memory(inner.smoothness, memory.floor, memory.trust), reset, first_value, failures)
 
-    def outcome(self, oracle, start, state: EpochState, plan, goal):
+    def step(self, sub: Subproblem, state: EpochState, target: Target, goal: Goal) -> EpochState:
+        """One epoch."""
+        progress, memory, epoch = state.progress, state.memory, int(state.epochs)
+        seed = tuple(int(word) for word in progress.key)
+        before = state.reset if epoch else None
+        failures, first = int(state.failures), epoch == 0
+        candidate, noise, spent = take_reset(sub, progress.z, before, target, (*seed, epoch, RESET), failures)
+        broken = not candidate.finite
+        worse = before is not None and (broken or candidate.value > before.value + noise)
+        reset = before if worse else candidate
+        assert reset is not None
+        smoothness, floor, trust = (float(part) for part in (memory.smoothness, memory.floor, memory.trust))
+        if worse:
+            smoothness = floor = BACKTRACK * max(smoothness, floor)
+            trust /= BACKTRACK
+        else:
+            floor, trust = FLOOR_DECAY * floor, min(1.0, trust * REGAIN)
+        again = worse and sub.population is None  # the gradient of the reset may have been noise
+        returned = before is not None and np.array_equal(progress.z, before.z)
+        stop = not worse and reset.stationarity <= VERIFY * float(target.gradient)
+        failures = failures + 1 if worse else failures if returned else 0
+        work, looked, escaped, curvature = progress.work.tally() + spent, Tally(), 0, float(progress.curvature)
+        z, status, taken = reset.z, RUNNING, 1
+        if stop and self._is_searched(sub, reset, goal):
+            z, status, curvature, looked = self._search(sub, reset, target, goal, (*seed, epoch))
+            escaped = int(status == RUNNING)
+        elif stop:
+            status = STATIONARY
+        elif not again:
+            memory = Memory.of(smoothness, floor, trust, progress.z.dtype)
+            budget = int(target.steps) - int(progress.steps)
+            inner = _recurse(
+                self,
+                sub.lagrangian,
+                reset.arrays(reset.z.dtype),
+                memory,
+                target,
+                words(*seed, epoch, RECURSION),
+                np.int32(budget),
+            )
+            z, smoothness, taken = np.asarray(inner.z), float(inner.smoothness), int(inner.steps)
+            work = work + inner.work.tally()
+        steps = int(progress.steps) + taken
+        if status == RUNNING and (steps >= int(target.steps) or failures >= FAILURES):
+            status = EXHAUSTED
+        if not first and float(np.linalg.norm(reset.constraint)) > float(target.runaway):
+            status = RUNAWAY
+        if broken and (first or failures >= BROKEN_RESETS):
+            status = BROKEN
+        there, total = z if status == RUNNING else reset.z, work + looked
+        progress = next_progress(progress, there, steps, status, total, looked, reset.stationarity, curvature, escaped)
+        return EpochState(
+            progress=progress,
+            memory=Memory.of(smoothness, floor, trust, z.dtype),
+            reset=reset.arrays(),
+            first_value=np.asarray(reset.value) if first else state.first_value,
+            failures=np.asarray(failures),
+            epochs=np.asarray(epoch + 1),
+        )
+
+    def _is_searched(self, sub: Subproblem, reset: Seen, goal: Goal) -> bool:
+        """Whether a stationary point is a candidate for a certificate, or one that a larger penalty alone would not leave."""
+        if sub.violation(reset.constraint) <= goal.ready:
+            return True
+        worth = sub.violation(reset.constraint) <= goal.feasibility
+        return worth and (sub.looks is None or sub.stuck(reset))
+
+    def _search(self, sub, reset: Seen, target: Target, goal: Goal, seed: tuple[int, ...]):
+        """Where to go on, the status, the curvature that was seen, and the work, at a point that is stationary."""
+        if goal.judged and sub.violation(reset.constraint) <= goal.ready:
+            return reset.z, VERIFIED, float("nan"), Tally()  # the judge looks for negative curvature, and says where
+        batch = int(target.curvature_batch)
+        tolerance = CURVATURE * float(target.curvature)
+        found, looked = search_at(self.search, sub, reset, tolerance, (*seed, SEARCH), batch)
+        if found.direction is None:
+            return reset.z, VERIFIED, found.curvature, looked
+        moved, tried = escape(sub, reset.z, found.direction, found.curvature, (*seed, ESCAPE), batch)
+        status = EXHAUSTED if np.array_equal(moved, reset.z) else RUNNING
+        return moved, status, found.curvature, looked + tried
+
+    def outcome(self, sub: Subproblem, start: Array, state: EpochState, plan: Target, goal: Goal):
         """The last reset that descended; nothing is left to measure."""
         at = state.reset
         outcome = Outcome(
@@ -191,11 +220,32 @@ class EpochSolver(Solver):
             stationarity=state.progress.stationarity,
             regularity=at.regularity,
             step=1 / max(float(state.memory.smoothness), 1e-300),
-            batch=self.batch,
+            batch=int(self.batch),
             large_batch=goal.large_batch,
         )
         return outcome, Tally()
 
 
-def _select(condition: jax.Array, first: Any, second: Any) -> Any:
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), first, second)
+def as_data(number: Any, usual: int) -> Any:
+    """An option as data of the compiled recursion, so that a sweep over it compiles once; the usual value is built in."""
+    return number if isinstance(number, int) and number == usual else np.int32(number)
+
+
+def suited(oracle: Lagrangian, batch: Any) -> Lagrangian:
+    """The oracle for batches whose size is data: in small micro-batches, of which the last one is masked."""
+    return oracle if isinstance(batch, int) else replace(oracle, micro=min(oracle.micro, SMALLEST_MICRO))
+
+
+def _unknown(sub: Subproblem, z: Array) -> Seen:
+    """A place for the first reset."""
+    m, infinite, nothing = sub.form.constraints, np.asarray(np.inf), np.asarray(0.0)
+    known = sub.population is None or sub.gives_jacobian
+    rows, jacobian = np.zeros(m), np.zeros((m, z.size)) if known else None
+    return Seen(z, infinite, infinite, np.zeros(z.size), rows, rows, infinite, infinite, jacobian, nothing)
+
+
+@compiled
+def _recurse(
+    solver: EpochSolver, oracle: Lagrangian, reset: Seen, memory: Memory, target: Target, given, budget
+) -> Inner:
+    return solver.recurse(oracle, reset, memory, target, as_key(given), jnp.asarray(budget))

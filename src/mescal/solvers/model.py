@@ -24,8 +24,8 @@ import numpy as np
 
 from ..oracle import Lagrangian, Work
 from ..oracle.linearised import linearised_block, linearised_whole, linearised_work
+from ..oracle.subproblem import Seen
 from .move import best_slack, gradient_step, slack_curvature
-from .reset import Reset
 
 MOST_BYTES = 256 << 20  # of all blocks together
 
@@ -44,7 +44,7 @@ class Model(eqx.Module):
     """g and what H is made from, on a face, in the units of steps."""
 
     oracle: Lagrangian
-    reset: Reset
+    reset: Seen
     landed: jax.Array  # a point of the face
     across: jax.Array  # the part of every move that leaves the face of z
     unit: jax.Array  # of every variable
@@ -113,7 +113,7 @@ class Model(eqx.Module):
 
 def make_model(
     oracle: Lagrangian,
-    reset: Reset,
+    reset: Seen,
     smoothness: jax.Array,
     trust: jax.Array,
     key: jax.Array,

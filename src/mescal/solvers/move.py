@@ -12,7 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..oracle import Lagrangian, Work
+from ..compiling import compiled
+from ..oracle import Lagrangian, Tally, Work
+from ..oracle.draw import as_key, words
+from ..oracle.subproblem import Array, Subproblem
 
 RADIUS = 1.0  # trust radius while |x| <= 10, then a tenth of |x|: without one, secants from flat regions overshoot
 REACH = 8.0  # radii that an epoch may move: many steps over one flat region would else never be tested
@@ -80,34 +83,48 @@ def paired_differences(
     return jnp.mean(differences, axis=0), error, work
 
 
-def escape_points(oracle: Lagrangian, z: jax.Array, direction: jax.Array) -> jax.Array:
-    """Candidates along both signs of a direction, projected; shape (24, n)."""
-    x, _ = oracle.form.split(z)
-    reach = jnp.maximum(1, jnp.linalg.norm(x)) * jnp.asarray(LENGTHS, z.dtype)
-    lengths = jnp.concatenate([reach, -reach])
-    return jax.vmap(lambda r: oracle.project(z + r * direction))(lengths)
-
-
 def escape(
-    oracle: Lagrangian, z: jax.Array, direction: jax.Array, curvature: jax.Array, key: jax.Array, n: jax.Array
-) -> tuple[jax.Array, Work]:
-    """The best move along a direction of negative curvature, judged by paired differences; z itself if none is sure.
+    sub: Subproblem, z: Array, direction: Array, curvature: float, key: tuple[int, ...], n: int
+) -> tuple[Array, Tally]:
+    """The best move along a direction of negative curvature, both signs and lengths max(1, |x|) 2^-j; z if none is sure.
 
-    Lengths max(1, |x|) 2^-j and both signs are tried, so no Hessian-Lipschitz constant is needed.
+    So no Hessian-Lipschitz constant is needed. Judged by exact values where there are populations alone, else by paired
+    differences on n thetas.
     """
-    points = escape_points(oracle, z, direction)
-    lengths = jnp.linalg.norm(points - z, axis=1)
-    if oracle.population is not None and oracle.population <= EXACT_ESCAPE:
-        values, works = jax.lax.map(oracle.exact_value, jnp.concatenate([z[None], points]))
-        difference, error = values[1:] - values[0], jnp.zeros_like(values[1:])
-        work = jax.tree.map(lambda leaf: leaf[0], works).times(points.shape[0] + 1)
-    else:
-        difference, error, work = paired_differences(oracle, points, z, key, n)
-    bound = difference + SURE * error
-    enough = bound <= -DECREASE * jnp.abs(curvature) * lengths**2
-    score = jnp.where(enough & jnp.isfinite(bound), bound, jnp.inf)
-    best = jnp.argmin(score)
-    return jnp.where(jnp.isfinite(score[best]), points[best], z), work
+    reach = max(1.0, float(np.linalg.norm(z[: sub.parameters]))) * LENGTHS
+    points = [sub.project((z + r * direction).astype(z.dtype)) for r in np.concatenate([reach, -reach])]
+    if sub.looks is not None:
+        return _exact_escape(sub, z, points, curvature)
+    stacked = np.stack(points)
+    change, error, work = _compared(sub.lagrangian, stacked, z, words(*key), np.int32(n))
+    bound = np.asarray(change, np.float64) + SURE * np.asarray(error, np.float64)
+    return _best(z, stacked, bound, curvature), work.tally()
 
 
-EXACT_ESCAPE = 8192  # populations up to this size are looked at whole: as cheap as the batches that would be needed
+def _exact_escape(sub: Subproblem, z: Array, points: list[Array], curvature: float) -> tuple[Array, Tally]:
+    """By exact values, long moves first; once one leads down enough, until shorter ones lead down less."""
+    start, work = sub.look(z)
+    best, lowest = z, np.inf
+    for forth, back in zip(points[: len(LENGTHS)], points[len(LENGTHS) :], strict=True):
+        before = lowest
+        for point in (forth, back):
+            seen, spent = sub.look(point)
+            work = work + spent
+            change, length = seen.value - start.value, float(np.linalg.norm((point - z).astype(np.float64)))
+            if change <= -DECREASE * abs(curvature) * length**2 and change < lowest:
+                best, lowest = seen.z, change
+        if before < np.inf and lowest >= before:
+            break
+    return best, work
+
+
+def _best(z: Array, points: Array, bound: Array, curvature: float) -> Array:
+    lengths = np.linalg.norm((points - z).astype(np.float64), axis=1)
+    enough = np.isfinite(bound) & (bound <= -DECREASE * abs(curvature) * lengths**2)
+    score = np.where(enough, bound, np.inf)
+    return points[int(np.argmin(score))] if enough.any() else z
+
+
+@compiled
+def _compared(oracle: Lagrangian, points: jax.Array, z: jax.Array, given: jax.Array, n: jax.Array) -> Any:
+    return paired_differences(oracle, points, z, as_key(given), n)

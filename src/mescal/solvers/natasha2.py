@@ -9,21 +9,26 @@ Deviations from the paper's printed form:
 1. the regulariser weight is 2 iota, not 2 L (erratum 13), with iota = max(eH/3, 0.1 L);
 2. a sub-epoch hands over its last iterate (its average if `average` is set) instead of a random one;
 3. mini-batches instead of single samples; no hinge term and no final SGD3: the stop test of `epoch` does their job;
-4. the negative-curvature search comes at the stop, not before every epoch.
+4. the negative-curvature search comes at the stop, not before every epoch;
+5. the regulariser holds parameters alone: slacks have exact steps, which a weight above their curvature would make diverge.
 """
 
+from dataclasses import replace
 from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..curvature import Lanczos, Search
 from ..oracle import Work
-from .epoch import TRIGGER, EpochSolver, Inner
+from ..oracle.draw import of_step
+from .epoch import TRIGGER, EpochSolver, Inner, as_data, suited
 from .move import gradient_step, too_far
 from .secant import DECAY, secant
 
+BATCH = 64  # thetas of a step
 SHARE = 0.1  # of the smoothness: the least weight of the regulariser
 
 
@@ -41,14 +46,20 @@ class Natasha2(EpochSolver):
 
     name: ClassVar[str] = "natasha2"
 
-    batch: int = eqx.field(static=True, default=64)
-    inner: int = eqx.field(static=True, default=16)
-    period: int = eqx.field(static=True, default=128)
+    batch: int = BATCH
+    inner: int = 16
+    period: int = 128
     average: bool = eqx.field(static=True, default=False)
     search: Search = Lanczos()
 
+    def sized(self, population):
+        """Options that a sweep may vary, as data."""
+        inner, period = np.int32(self.inner), np.int32(self.period)
+        return replace(self, batch=as_data(self.batch, BATCH), inner=inner, period=period)
+
     def recurse(self, oracle, reset, memory, target, key, budget):
         """Natasha1.5: one epoch of sub-epochs."""
+        oracle = suited(oracle, self.batch)
 
         def going(state):
             t, _, _, _, _, done, _ = state
@@ -61,10 +72,12 @@ class Natasha2(EpochSolver):
             y = jnp.where(fresh & (t > 0), handed, y)
             start = jnp.where(fresh, y, start)
             total = jnp.where(fresh, jnp.zeros_like(y), total)
-            change, spent = oracle.difference(y, reset.z, jax.random.fold_in(key, t), self.batch)
+            change, spent = oracle.difference(y, reset.z, of_step(key, t), self.batch)
             gradient = reset.gradient + change
             iota = jnp.maximum(target.curvature / 3, SHARE * smoothness)
-            moved = gradient_step(oracle, y, gradient + 2 * iota * (y - start), smoothness + 2 * iota, memory.trust)
+            drift, slack = oracle.form.split(y - start)
+            held = oracle.form.join(2 * iota * drift, jnp.zeros_like(slack))
+            moved = gradient_step(oracle, y, gradient + held, smoothness + 2 * iota, memory.trust)
             seen = secant(oracle, change, y - reset.z)
             smoothness = jnp.maximum(DECAY * smoothness, jnp.maximum(seen, memory.floor))
             small = jnp.linalg.norm(oracle.project_tangent(y, -gradient)) <= TRIGGER * target.gradient

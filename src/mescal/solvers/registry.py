@@ -3,6 +3,7 @@
 import dataclasses
 import difflib
 import importlib
+import importlib.util
 import inspect
 import pkgutil
 from collections.abc import Mapping
@@ -18,9 +19,13 @@ def final_classes(package: str, base: type) -> dict[str, Any]:
     classes = {}
     for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
         for _, cls in inspect.getmembers(importlib.import_module(f"{package}.{module.name}"), inspect.isclass):
-            if issubclass(cls, base) and "name" in vars(cls):
+            if _is_named(cls, base, vars(cls).get("name")):
                 classes[vars(cls)["name"]] = cls
     return dict(sorted(classes.items()))
+
+
+def _is_named(cls: Any, base: type, name: Any) -> bool:
+    return inspect.isclass(cls) and issubclass(cls, base) and isinstance(name, str) and vars(cls).get("name") == name
 
 
 def make(kind: str, name: str, classes: Mapping[str, Any], options: Mapping[str, Any], in_doubt: str) -> Any:
@@ -48,6 +53,15 @@ def found() -> dict[str, type[Solver]]:
     return final_classes(__package__ or "", Solver)
 
 
+def in_its_file(name: str) -> dict[str, type[Solver]]:
+    """The solver of that name, from the file that is named like it: no other has to be imported. Empty if there is none."""
+    file = f"{__package__}.{name.replace('-', '_')}"
+    if not name.replace("-", "_").isidentifier() or importlib.util.find_spec(file) is None:
+        return {}
+    classes = [cls for cls in vars(importlib.import_module(file)).values() if _is_named(cls, Solver, name)]
+    return {name: classes[0]} if classes else {}
+
+
 def names() -> tuple[str, ...]:
     """Names that `minimize(solver=...)` takes."""
     return tuple(found())
@@ -65,4 +79,4 @@ def get(solver: Any, **options: Any) -> Solver:
         return solver
     if not isinstance(solver, str):
         raise InputTypeError(f"solver={solver!r}", f"one of {list(names())}, or a solver object", "write solver='auto'")
-    return make("solver", solver, found(), options, "use 'auto' if in doubt")
+    return make("solver", solver, in_its_file(solver) or found(), options, "use 'auto' if in doubt")

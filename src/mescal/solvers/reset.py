@@ -5,11 +5,14 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from ..oracle import Lagrangian, Work
-from ..oracle.exact import one_pass
-from ..oracle.noise import noise
-from .move import SURE, best_slack, paired_differences
+from ..compiling import compiled
+from ..oracle import Lagrangian, Tally, Work
+from ..oracle.draw import as_key, words
+from ..oracle.lagrangian import Compared, Estimate
+from ..oracle.subproblem import Array, Seen, Subproblem, best_shift
+from .move import SURE
 
 VERIFY = 0.9  # of the tolerance: a reset gradient below it is accepted
 NORM_TEST = 0.5  # of the last gradient: standard error of a reset gradient on a stream
@@ -20,141 +23,95 @@ ROUNDINGS = 8.0  # units of rounding by which an exact value may be above anothe
 class Target(eqx.Module):
     """A goal as array leaves: tolerances, the cap t* on steps, sizes of large batches."""
 
-    gradient: jax.Array
-    curvature: jax.Array
-    steps: jax.Array
-    period: jax.Array  # steps between resets
-    large_batch: jax.Array
-    curvature_batch: jax.Array
-    feasibility: jax.Array  # of a point that is worth a curvature search, in the problem's units
-    runaway: jax.Array  # a constraint of this size ends the solve
-
-
-class Reset(eqx.Module):
-    """A reset: the point, its value and gradient, the constraint there, and how stationary it is at which multipliers.
-
-    `regularity` is |P_T(-J'c)| / |c|, NaN where unknown: where it vanishes, the violation cannot fall to first order.
-    """
-
-    z: jax.Array
-    value: jax.Array
-    objective: jax.Array  # f alone
-    gradient: jax.Array
-    constraint: jax.Array
-    multipliers: jax.Array
-    stationarity: jax.Array
-    regularity: jax.Array
-    jacobian: jax.Array | None  # of the constraint; None where one pass does not give it
-    noise: jax.Array  # of the gradient, per theta; 0 where resets are exact
-
-    @classmethod
-    def unknown(cls, oracle: Lagrangian, z: jax.Array) -> "Reset":
-        """Before the first."""
-        constraint, unknown = jnp.zeros(oracle.form.constraints, z.dtype), jnp.asarray(jnp.inf, z.dtype)
-        known = oracle.population is None or one_pass(oracle.form)
-        jacobian = jnp.zeros((constraint.size, z.size), z.dtype) if known else None
-        return cls(
-            z=z,
-            value=unknown,
-            objective=unknown,
-            gradient=jnp.zeros_like(z),
-            constraint=constraint,
-            multipliers=constraint,
-            stationarity=unknown,
-            regularity=unknown,
-            jacobian=jacobian,
-            noise=jnp.zeros_like(unknown),
-        )
+    gradient: Any
+    curvature: Any
+    steps: Any
+    period: Any  # steps between resets
+    large_batch: Any
+    curvature_batch: Any
+    feasibility: Any  # of a point that is worth a curvature search, in the problem's units
+    runaway: Any  # a constraint of this size ends the solve
 
 
 def take_reset(
-    oracle: Lagrangian, z: jax.Array, before: Reset, target: Target, key: jax.Array, failures: jax.Array
-) -> tuple[Reset, jax.Array, Work]:
+    sub: Subproblem, z: Array, before: Seen | None, target: Target, key: tuple[int, ...], failures: int
+) -> tuple[Seen, float, Tally]:
     """A reset at z, exact or from a large batch, and the noise of its value against the last reset's.
 
     Exact values are so to rounding: where they differ by no more, the gradient, which still tells points apart there,
     decides.
     """
-    if oracle.population is not None:
-        reset, work = exact_reset(oracle, z)
-        return reset, jnp.where(reset.stationarity < before.stationarity, rounding_of(reset), 0), work
-    return sampled_reset(oracle, z, before, target, key, failures)
+    if sub.population is None:
+        return sampled_reset(sub, z, before, target, key, failures)
+    reset, work = sub.look(z)
+    closer = before is not None and reset.stationarity < before.stationarity
+    return reset, rounding_of(reset) if closer else 0.0, work
 
 
-def exact_reset(oracle: Lagrangian, z: jax.Array) -> tuple[Reset, Work]:
-    """From a full pass; slacks are moved to their best for this x, which c being known costs nothing."""
-    at, work = oracle.exact(z)
-    if at.jacobian is not None:
-        relaxed = best_slack(oracle, z, at.constraint)
-        at, z = oracle.shifted(at, z, relaxed), relaxed
-    stationarity = jnp.linalg.norm(oracle.project_tangent(z, -at.gradient))
-    multipliers = oracle.multipliers + oracle.penalty * at.constraint
-    regular = regularity(oracle, z, at)
-    f = at.value - (oracle.multipliers + oracle.penalty / 2 * at.constraint) @ at.constraint
-    reset = Reset(
-        z=z,
-        value=at.value,
-        objective=f,
-        gradient=at.gradient,
-        constraint=at.constraint,
-        multipliers=multipliers,
-        stationarity=stationarity,
-        regularity=regular,
-        jacobian=at.jacobian,
-        noise=jnp.zeros_like(at.value),
-    )
-    return reset, work
-
-
-def rounding_of(reset: Reset) -> jax.Array:
+def rounding_of(reset: Seen) -> float:
     """What an exact value may be off by: the parts it is summed from, and z, are known to so many units of rounding."""
-    parts = jnp.abs(reset.objective) + jnp.abs(reset.value - reset.objective)
-    return ROUNDINGS * jnp.finfo(reset.z.dtype).eps * (parts + jnp.abs(reset.gradient) @ jnp.abs(reset.z))
+    parts = abs(reset.objective) + abs(reset.value - reset.objective)
+    unit = ROUNDINGS * float(np.finfo(reset.z.dtype).eps)
+    return unit * float(parts + np.abs(reset.gradient) @ np.abs(reset.z.astype(np.float64)))
 
 
 def sampled_reset(
-    oracle: Lagrangian, z: jax.Array, before: Reset, target: Target, key: jax.Array, failures: jax.Array
-) -> tuple[Reset, jax.Array, Work]:
+    sub: Subproblem, z: Array, before: Seen | None, target: Target, key: tuple[int, ...], failures: int
+) -> tuple[Seen, float, Tally]:
     """From a batch that is as large as the last gradient, the failures since, and the tolerance ask for.
 
     A small batch verifies nothing: where the last one found its point stationary, the largest looks at it again.
     The error of the mean constraint, times al J', is an error of the multiplier, not of stationarity: multipliers may move
     within it to make the point as stationary as it is. Values are differences to the last reset on common samples.
     """
-    known = jnp.isfinite(before.value)
-    size = jnp.linalg.norm(oracle.project_tangent(before.z, -before.gradient))
-    wanted = before.noise / (NORM_TEST * size) ** 2
-    wanted = jnp.maximum(wanted, SMALLEST_RESET) * 4.0 ** jnp.minimum(failures, 12)
-    near = size <= VERIFY * target.gradient
-    wanted = jnp.where(known & ~near, jnp.clip(wanted, SMALLEST_RESET, target.large_batch), target.large_batch)
-    n = jnp.where(jnp.isfinite(wanted), wanted, target.large_batch).astype(jnp.int32)
-    at, work = oracle.estimate(z, jax.random.fold_in(key, 1), n)
-    reach = SURE * oracle.penalty * jnp.sqrt(at.constraint_variance)
-    shift = best_shift(oracle, z, at, reach)
-    stationarity = jnp.linalg.norm(oracle.project_tangent(z, -(at.gradient + shift @ at.jacobian)))
-    difference, error, compared = paired_differences(oracle, z[None], before.z, jax.random.fold_in(key, 2), n)
-    value = jnp.where(known, before.value + difference[0], 0)
-    multipliers = oracle.multipliers + oracle.penalty * at.constraint + shift
-    stationarity = jnp.where(n >= target.large_batch, stationarity, jnp.inf)
-    regular = regularity(oracle, z, at)
-    spread, looked = noise(oracle, z, jax.random.fold_in(key, 1), at.constraint, at.jacobian)
-    reset = Reset(
+    n = batch_of_reset(sub, before, target, failures)
+    start = z if before is None else np.asarray(before.z)
+    seen, work = sampled_look(sub.lagrangian, z, start, words(*key), np.int32(n))
+    at = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), seen)
+    estimate: Estimate = at.estimate
+    reach = SURE * sub.penalty * np.sqrt(estimate.constraint_variance)
+    face = np.asarray([sub.project_face(z, row) for row in estimate.jacobian]).reshape(estimate.jacobian.shape)
+    shift = best_shift(face, sub.project_face(z, estimate.gradient), reach)
+    slope = sub.project_tangent(z, -(estimate.gradient + shift @ estimate.jacobian))
+    reset = Seen(
         z=z,
-        value=value,
-        objective=at.objective,
-        gradient=at.gradient,
-        constraint=at.constraint,
-        multipliers=multipliers,
-        stationarity=stationarity,
-        regularity=regular,
-        jacobian=at.jacobian,
-        noise=spread.gradient,
+        value=0.0 if before is None else before.value + float(at.change),
+        objective=float(estimate.objective),
+        gradient=estimate.gradient,
+        constraint=estimate.constraint,
+        multipliers=sub.multipliers + sub.penalty * estimate.constraint + shift,
+        stationarity=float(np.linalg.norm(slope)) if n >= int(target.large_batch) else np.inf,
+        regularity=sub.regularity(z, estimate.constraint, estimate.jacobian),
+        jacobian=estimate.jacobian,
+        noise=float(at.noise.gradient),
     )
-    return reset, SURE * error[0], work + looked + compared
+    if before is None and not np.isfinite(estimate.objective):
+        reset = reset._replace(value=np.nan)
+    return reset, SURE * float(at.error), work.tally()
+
+
+def batch_of_reset(sub: Subproblem, before: Seen | None, target: Target, failures: int) -> int:
+    """Thetas of the next reset on a stream."""
+    largest = int(target.large_batch)
+    if before is None:
+        return largest
+    size = float(np.linalg.norm(sub.project_tangent(before.z, -before.gradient)))
+    if size <= VERIFY * float(target.gradient):
+        return largest
+    wanted = max(before.noise / (NORM_TEST * size) ** 2, SMALLEST_RESET) * 4.0 ** min(failures, 12)
+    return int(min(max(wanted, SMALLEST_RESET), largest)) if np.isfinite(wanted) else largest
+
+
+@compiled
+def sampled_look(
+    oracle: Lagrangian, z: jax.Array, before: jax.Array, given: jax.Array, n: jax.Array
+) -> tuple[Compared, Work]:
+    """What n thetas say at z, and of the change of L since `before`; the one program of estimates on a stream."""
+    return oracle.compare(z, before, as_key(given), n)
 
 
 def regularity(oracle: Lagrangian, z: jax.Array, at: Any) -> jax.Array:
-    """|P_T(-J'c)| / |c| at z; infinite without violation, NaN where the Jacobian was not needed."""
+    """|P_T(-J'c)| / |c| at z; infinite without violation, NaN where the Jacobian was not needed; traceable."""
     size = jnp.linalg.norm(at.constraint)
     if at.jacobian is None:
         return jnp.asarray(jnp.nan, z.dtype)
@@ -162,8 +119,8 @@ def regularity(oracle: Lagrangian, z: jax.Array, at: Any) -> jax.Array:
     return jnp.where(size > 0, slope / jnp.where(size > 0, size, 1), jnp.inf)
 
 
-def best_shift(oracle: Lagrangian, z: jax.Array, at: Any, reach: jax.Array) -> jax.Array:
-    """argmin over |mu_j| <= reach_j of |P(g + J'mu)| on the face of z, by least squares and clipping."""
+def best_shift_on_face(oracle: Lagrangian, z: jax.Array, at: Any, reach: jax.Array) -> jax.Array:
+    """argmin over |mu_j| <= reach_j of |P(g + J'mu)| on the face of z, by least squares and clipping; traceable."""
     if oracle.form.constraints == 0:
         return reach
     rows = jax.vmap(lambda row: oracle.project_face(z, row))(at.jacobian)

@@ -11,17 +11,22 @@ which needs no common randomness at two points. Deviations from the paper's prin
 3. step and stop rules are those of `epoch`: estimated smoothness, descent test, search at the stop.
 """
 
+from dataclasses import replace
 from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..curvature import Lanczos, Search
 from ..oracle import Work
-from .epoch import TRIGGER, EpochSolver, Inner
+from ..oracle.draw import of_step
+from .epoch import TRIGGER, EpochSolver, Inner, as_data, suited
 from .move import gradient_step, too_far
 from .secant import DECAY, secant
+
+BATCH = 2  # thetas at each point of a path
 
 
 class SgHvNc(EpochSolver):
@@ -38,12 +43,17 @@ class SgHvNc(EpochSolver):
     name: ClassVar[str] = "sg-hv-nc"
 
     points: int = eqx.field(static=True, default=16)
-    batch: int = eqx.field(static=True, default=2)
-    period: int = eqx.field(static=True, default=64)
+    batch: int = BATCH
+    period: int = 64
     search: Search = Lanczos()
+
+    def sized(self, population):
+        """Options that a sweep may vary, as data."""
+        return replace(self, batch=as_data(self.batch, BATCH), period=np.int32(self.period))
 
     def recurse(self, oracle, reset, memory, target, key, budget):
         """The HVP-RVR recursion."""
+        oracle = suited(oracle, self.batch)
         key_length, key = jax.random.split(key)
         length = 1 + jnp.floor(jnp.log(jax.random.uniform(key_length, minval=1e-7)) / jnp.log1p(-1 / target.period))
         length = jnp.minimum(length.astype(jnp.int32), budget)
@@ -56,7 +66,7 @@ class SgHvNc(EpochSolver):
         def advance(state):
             t, z, gradient, smoothness, _, work = state
             moved = gradient_step(oracle, z, gradient, smoothness, memory.trust)
-            keys = jax.random.split(jax.random.fold_in(key, t), self.points)
+            keys = jax.random.split(of_step(key, t), self.points)
             step = moved - z
             products, spent = jax.vmap(lambda a, k: oracle.hvp(z + a * step, step, k, self.batch))(fractions, keys)
             change = jnp.mean(products, axis=0)

@@ -8,13 +8,14 @@ import math
 from dataclasses import replace
 from typing import ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..curvature import Lanczos, Search
 from ..oracle import Work
-from .epoch import TRIGGER, EpochSolver, Inner
+from ..oracle.draw import of_step
+from .epoch import TRIGGER, EpochSolver, Inner, as_data, suited
 from .move import gradient_step, too_far
 from .secant import DECAY, secant
 
@@ -34,20 +35,22 @@ class Spider(EpochSolver):
 
     name: ClassVar[str] = "spider"
 
-    batch: int = eqx.field(static=True, default=0)  # 0: to be sized
-    period: int = eqx.field(static=True, default=0)
+    batch: int = 0  # 0: to be sized
+    period: int = 0
     search: Search = Lanczos()
 
     def sized(self, population):
         """Batch and period for a population; powers of two, so that similar populations share compiled programs."""
         whole = population or 0
-        batch = self.batch or max(SMALLEST_BATCH, 2 ** round(math.log2(max(1.0, math.sqrt(whole)))))
+        usual = max(SMALLEST_BATCH, 2 ** round(math.log2(max(1.0, math.sqrt(whole)))))
+        batch = self.batch or usual
         longest = 2 ** round(math.log2(max(1.0, whole / (2 * batch))))
         period = self.period or min(max(longest, PERIODS[0]), PERIODS[1])
-        return replace(self, batch=batch, period=period)
+        return replace(self, batch=as_data(batch, usual), period=np.int32(period))
 
     def recurse(self, oracle, reset, memory, target, key, budget):
         """The SARAH recursion."""
+        oracle = suited(oracle, self.batch)
 
         def going(state):
             t, _, _, _, done, _ = state
@@ -56,7 +59,7 @@ class Spider(EpochSolver):
         def advance(state):
             t, z, gradient, smoothness, _, work = state
             moved = gradient_step(oracle, z, gradient, smoothness, memory.trust)
-            change, spent = oracle.difference(moved, z, jax.random.fold_in(key, t), self.batch)
+            change, spent = oracle.difference(moved, z, of_step(key, t), self.batch)
             gradient = gradient + change
             smoothness = jnp.maximum(DECAY * smoothness, jnp.maximum(secant(oracle, change, moved - z), memory.floor))
             small = jnp.linalg.norm(oracle.project_tangent(moved, -gradient)) <= TRIGGER * target.gradient

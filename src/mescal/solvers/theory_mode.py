@@ -21,7 +21,7 @@ from ..errors import InputError
 from ..oracle import Lagrangian, Work
 from ..theory import negative_curvature
 from ..theory.constants import SubproblemConstants
-from .base import Goal, Outcome, Solver
+from .base import Goal, Outcome, SubSolver
 from .move import paired_differences
 from .reset import regularity
 
@@ -45,9 +45,10 @@ class SearchPlan(eqx.Module):
         return jnp.maximum(1, jnp.minimum(asked, float(LARGEST // 2))).astype(jnp.int32)
 
 
-class TheorySolver(Solver):
+class TheorySolver(SubSolver):
     """A solver whose parameters are those of its theorem; `guarantee` is the success probability that this promises."""
 
+    host: ClassVar[bool] = False
     chunk: ClassVar[int] = 1024
 
     sharp: eqx.AbstractVar[bool]

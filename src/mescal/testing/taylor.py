@@ -40,14 +40,16 @@ def taylor_slopes(problem: Problem, x: Any, *, seed: int = 0) -> tuple[Slopes, .
         point = jnp.asarray(vector, jnp.float64)
         v = jnp.asarray(rng.standard_normal(vector.size))
         v = v / jnp.linalg.norm(v) * max(1.0, float(np.linalg.norm(vector)))
-        rows = tuple(_some_rows(source, rng) for source in problem.sources)
+        rows = [_some_rows(source, rng) for source in problem.sources]
+        places = [(k, g, rows[s]) for k, family in enumerate(program.families) for g, s in enumerate(family.members)]
 
         @jax.jit
         def along(t):
             objective, constraints = program.deterministic(point + t * v)
-            for k, part in enumerate(rows):
-                f, c = program.contribution(k, point + t * v, part)
-                objective, constraints = objective + jnp.mean(f), constraints + jnp.mean(c, axis=0)
+            for k, member, part in places:
+                f, c = program.contribution(k, point + t * v, part, member)
+                objective = objective + jnp.mean(f)
+                constraints = constraints + program.spread(k, jnp.mean(c, axis=0), member)
             return jnp.concatenate([objective[None], constraints])
 
         zero = jnp.zeros(())

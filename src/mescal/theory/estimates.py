@@ -25,7 +25,7 @@ import numpy as np
 from ..compiling import compiled
 from ..errors import InputError
 from ..oracle import Tally
-from ..oracle.draw import draw_rows
+from ..oracle.draw import by_sample, draw_rows
 from ..problem import EqualityForm, Problem, equality_form
 from .checks import check_positive
 from .constants import ProblemConstants
@@ -81,9 +81,9 @@ def estimate(
     - `radius`: of the ball around x0 that is looked at; default max(1, |x0|).
     - `points`, `samples`: how many points, x0 among them, and how many samples at each.
     """
-    program, vector = problem.bind(x0, "x0")
-    dtype = jax.dtypes.canonicalize_dtype(vector.dtype)
-    form, data = equality_form(program, problem.domain), problem.device_data(dtype)
+    dtype = problem.working_type(x0, "x0")
+    program, vector = problem.bind(x0, "x0", dtype)
+    form, data = equality_form(program, problem.domain), problem.device_data(program, dtype)
     key = jax.random.key(seed, impl="threefry2x32")
     slack = jnp.zeros(program.layout.slack_size, dtype)
     z = form.project(form.join(jnp.asarray(vector, dtype), slack))
@@ -185,7 +185,7 @@ def _means(form: EqualityForm, data: Any, z: jax.Array, key: jax.Array, samples:
 @partial(compiled, static_argnums=4)
 def _look(form: EqualityForm, data: Any, points: jax.Array, key: jax.Array, samples: int) -> Sizes:
     """All sizes at all points, on the same samples."""
-    rows = draw_rows(form.program, data, key, 0, samples)
+    rows = by_sample(draw_rows(form.program, data, key, 0, samples))
     return jax.lax.map(lambda z: _at(form, z, rows, samples, key), points)
 
 
@@ -196,7 +196,7 @@ def _at(form: EqualityForm, z: jax.Array, rows: Any, samples: int, key: jax.Arra
     tiny = jnp.finfo(z.dtype).tiny
 
     def outputs(y, row):
-        objective, constraint = form.evaluate(y, jax.tree.map(lambda leaf: leaf[None], row), 1)
+        objective, constraint = form.evaluate(y, jax.tree.map(lambda leaf: leaf[:, None], row), 1)
         return jnp.concatenate([objective, constraint[0]])
 
     def gradient(y, row, output):

@@ -1,0 +1,140 @@
+"""Binding a problem to parameters: its functions traced at one sample, checked, and brought together into families."""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..errors import InputError, InputTypeError
+from .checks import first_line
+from .expectation import Expectation, Term
+from .families import join
+from .layout import Layout
+from .parameters import Parameters
+from .program import OBJECTIVE, BoundTerm, Program, constants
+from .source import Sampler, random_key
+from .traced import Reading, trace
+
+if TYPE_CHECKING:
+    from .problem import Problem
+
+
+class Read(NamedTuple):
+    """A term whose function was traced: where its arrays are kept, what it adds to, where its coefficient is."""
+
+    term: Term
+    reading: Reading
+    constants: int
+    slot: int
+    coefficient: int
+
+
+def bind_terms(problem: "Problem", spec: Parameters, dtype: np.dtype) -> Program:
+    """The functions of a problem on parameters of this structure, in this floating type."""
+    bodies = [problem.objective, *(c.body for c in problem.constraints.values())]
+    names = ["the objective", *(f"constraint {name!r}" for name in problem.constraints)]
+    draws = {k: _trace_draw(source) for k, source in enumerate(problem.sources) if isinstance(source, Sampler)}
+    shapes_of = [draws[k].function.out if k in draws else s.sample_shape() for k, s in enumerate(problem.sources)]
+    samples = [_in_type(shape, dtype) for shape in shapes_of]
+    seen: dict[tuple, tuple[int, Reading]] = {}
+    read: list[Read] = []
+    shapes = []
+    for slot, (body, what) in enumerate(zip(bodies, names, strict=True), start=OBJECTIVE):
+        own = []
+        for term in body.terms:
+            sample = None if term.source is None else samples[problem.index(term.source)]
+            leaves, structure = jax.tree.flatten(sample)
+            key = (id(term.fn), structure, tuple((leaf.shape, str(leaf.dtype)) for leaf in leaves))
+            if key not in seen:
+                seen[key] = len(seen), _trace_term(term, spec, dtype, sample, what)
+            place, reading = seen[key]
+            own.append(Read(term, reading, place, slot, len(read) + len(own)))
+        read += own
+        shapes.append(_output_shape(body, [each.reading.function.shape for each in own], what))
+    if shapes[0] != ():
+        raise InputError(
+            f"the objective has shape {shapes[0]}",
+            "a scalar",
+            "return one number per sample: sum or average inside the function",
+        )
+    layout = Layout(tuple(problem.constraints), tuple(shapes[1:]), tuple(c.kind for c in problem.constraints.values()))
+    fixed = tuple(
+        BoundTerm(r.reading.function, r.constants, (r.slot,), (r.coefficient,)) for r in read if r.term.source is None
+    )
+    by_source: list[list[Read]] = [[] for _ in problem.sources]
+    for r in read:
+        if r.term.source is not None:
+            by_source[problem.index(r.term.source)].append(r)
+    families = join(problem.sources, by_source, {k: draw.function for k, draw in draws.items()}, len(seen), layout)
+    return Program(
+        coefficients=np.asarray([r.term.coefficient for r in read], np.float64),
+        objective_constant=np.asarray(problem.objective.constant, np.float64),
+        constraint_constant=constants([(b.constant, s) for b, s in zip(bodies[1:], shapes[1:], strict=True)]),
+        constants=(*(reading.constants for _, reading in seen.values()), *(draws[k].constants for k in sorted(draws))),
+        fixed=fixed,
+        families=families,
+        parameters=spec,
+        layout=layout,
+    )
+
+
+def _trace_draw(source: Sampler) -> Reading:
+    return trace(source.draw, random_key())
+
+
+def _output_shape(expression: Expectation, shapes: list[tuple[int, ...]], what: str) -> tuple[int, ...]:
+    first = shapes[0] if shapes else expression.constant.shape
+    if any(shape != first for shape in shapes):
+        raise InputError(
+            f"the terms of {what} have shapes {sorted(set(shapes))}",
+            "one shape",
+            "make the functions of one expression return arrays of equal shape",
+        )
+    if expression.constant.shape not in ((), first):
+        raise InputError(
+            f"{what} has values of shape {first} and a bound of shape {expression.constant.shape}",
+            "a bound that is a number or has the same shape",
+            "check the length of the bound",
+        )
+    return first
+
+
+def _trace_term(term: Term, spec: Parameters, dtype: np.dtype, sample: Any, what: str) -> Reading:
+    vector = jax.ShapeDtypeStruct((spec.size,), dtype)
+    samples = () if term.source is None else (sample,)
+    name = getattr(term.fn, "__name__", type(term.fn).__name__)
+    try:
+        reading = trace(lambda v, *s: term.fn(spec.unflatten(v), *s), vector, *samples)
+    except Exception as error:
+        given = f"parameters of shape {spec.shapes[0] if spec.bare else spec.shapes}"
+        if samples:
+            given += f" and a sample of shape {jax.tree.map(lambda leaf: leaf.shape, samples[0])}"
+        raise InputError(
+            f"the function {name} of {what} failed on {given}: {type(error).__name__}: {first_line(error)}",
+            "a function of (parameters, one sample)" if samples else "a function of the parameters",
+            "check the shape of x, call the function on x and one row by hand, and use jax.numpy inside it",
+        ) from error
+    structure, found = reading.function.structure, [out.aval for out in reading.function.jaxpr.outvars]
+    if structure != jax.tree.structure(0) or not jnp.issubdtype(found[0].dtype, jnp.floating):  # pyright: ignore[reportAttributeAccessIssue]
+        kind = found[0].dtype if structure == jax.tree.structure(0) else _described(structure)  # pyright: ignore[reportAttributeAccessIssue]
+        raise InputTypeError(
+            f"the function {name} of {what} returns {kind}",
+            "one real number or one floating-point array",
+            "return a single array; step functions of x have no useful derivative, use a smooth one",
+        )
+    return reading
+
+
+def _described(structure: Any) -> str:
+    return type(jax.tree.unflatten(structure, [0] * structure.num_leaves)).__name__
+
+
+def _in_type(shapes: Any, dtype: np.dtype) -> Any:
+    """Shapes of a sample with floating columns in `dtype`, and the others in what JAX makes of them."""
+
+    def kind(leaf):
+        floating = jnp.issubdtype(leaf.dtype, jnp.floating)
+        return jax.ShapeDtypeStruct(leaf.shape, dtype if floating else jax.dtypes.canonicalize_dtype(leaf.dtype))
+
+    return jax.tree.map(kind, shapes)

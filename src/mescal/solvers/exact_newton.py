@@ -1,0 +1,245 @@
+"""Newton's method on finite populations where a pass is cheap: on the host, in float64, around the judge's own programs.
+
+    phi(x) = min over s >= 0 of L(x, s),     q(d) = g.d + d'Hd/2,     H = grad^2 f + w.grad^2 c + al J_A'J_A,    w = lam + al c
+
+A are the equalities and the inequalities whose slack is zero: slacks are eliminated, as c being known allows.
+
+1. The first steps of a solve are quasi-Newton steps (`quasi_newton`): they cost one look each. A solve that they do not finish goes
+   on with the true Hessian: q is minimised in a ball by conjugate gradients (`trust_region`), negative curvature followed.
+2. The length of a step is chosen by exact values. The look at the point that it leads to is the next iteration's.
+3. On sets, steps are taken on the face that a projected gradient step ends on; what that step does across the face is kept
+   (two-metric projection, Bertsekas 1982).
+4. A point that is as stationary as a tenth of its violation is handed back: multipliers have to move first.
+
+What is compiled is a look, and a Hessian, or its products where forming it would cost more: the certificate needs the same.
+"""
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import numpy as np
+
+from ..curvature import Lanczos, Search
+from ..oracle import Tally, Work
+from ..oracle.subproblem import Array, Seen, Subproblem
+from .base import (
+    BROKEN,
+    EXHAUSTED,
+    RUNAWAY,
+    RUNNING,
+    STATIONARY,
+    VERIFIED,
+    Goal,
+    Memory,
+    Outcome,
+    Progress,
+    SubSolver,
+    fresh_progress,
+    next_progress,
+)
+from .epoch import BACKTRACK, CURVATURE, REGAIN
+from .move import REACH, escape
+from .quasi_newton import Pairs
+from .reset import VERIFY, rounding_of
+from .searching import search_at
+from .trust_region import Step, truncated_cg
+
+FORCING = 0.01  # of |g|: a residual that ends CG ...
+FINAL = 0.25  # ... or this of the tolerance
+ARMIJO = 1e-4  # of the model's decrease: what a step must bring
+SHRINK = 0.25  # factor on a step that does not bring it ...
+STRETCH = 2.0  # ... and on one that ended at the boundary and does ...
+LONGEST = 8.0  # ... up to this: further out, a flat region looks like a way down
+TRIES = 12  # lengths of a step
+PATIENCE = 20  # quasi-Newton steps of a solve
+LOOSE = 0.1  # of the violation, in the solver's units: stationarity that is enough to move multipliers
+SMALLEST_TRUST = 1e-12  # of the natural radius: below it nothing leads down
+DENSE = 256  # parameters up to which the Hessian is formed: beyond, its products cost less (benchmarks/exact.py)
+
+
+class NewtonState(eqx.Module):
+    """Progress, memory, and the present point."""
+
+    progress: Progress
+    memory: Memory
+    at: Seen
+    first_value: Array
+    pairs: Pairs
+
+
+class ExactNewton(SubSolver):
+    """What `newton-cg` is on a population that is looked at whole. See there for its settings."""
+
+    products: int = eqx.field(static=True, default=40)
+    search: Search = Lanczos()
+
+    precise: ClassVar[bool] = True
+
+    @property
+    def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """That of the solver whose part it is."""
+        return "newton-cg"
+
+    def plan(self, goal: Goal, dtype: Any) -> Goal:
+        """The goal itself: nothing is compiled with it."""
+        return goal
+
+    def init(self, sub: Subproblem, z: Array, plan: Goal, memory: Memory, key: Array) -> NewtonState:
+        """A first look."""
+        z = sub.project(z)
+        at, work = sub.look(z)
+        progress = fresh_progress(z, key)
+        progress = eqx.tree_at(lambda p: p.work, progress, Work.held(work))
+        return NewtonState(progress, memory, at.arrays(), np.asarray(at.value), Pairs.none(sub.parameters))
+
+    def step(self, sub: Subproblem, state: NewtonState, plan: Goal, goal: Goal) -> NewtonState:
+        """One Newton step, or what to do at a stationary point."""
+        at, progress = state.at, state.progress
+        steps, trust = int(progress.steps) + 1, float(state.memory.trust)
+        work, looked, curvature, escaped = progress.work.tally(), Tally(), float(progress.curvature), 0
+        status, smoothness, floor = RUNNING, float(state.memory.smoothness), float(state.memory.floor)
+        pairs, violation = state.pairs, float(np.linalg.norm(at.constraint))
+        if not at.finite:
+            status = BROKEN
+        elif at.stationarity <= VERIFY * goal.gradient:
+            status, at, curvature, looked = self._at_stationary(sub, at, progress, goal)
+            escaped, work = int(status == RUNNING), work + looked
+        elif (
+            steps > 1
+            and at.stationarity <= LOOSE * violation
+            and sub.violation(at.constraint) > goal.ready
+            and not sub.stuck(at)
+        ):
+            status = STATIONARY
+        else:
+            moved, smoothness, spent = self._move(sub, state, goal, trust, smoothness)
+            work = work + spent
+            if moved is None:
+                trust /= BACKTRACK
+                status = EXHAUSTED if trust < SMALLEST_TRUST else RUNNING
+            else:
+                step, change = (getattr(moved, part) - getattr(at, part) for part in ("z", "gradient"))
+                pairs = pairs.add(step[: sub.parameters], change[: sub.parameters])
+                at, trust = moved, min(1.0, trust * REGAIN)
+        if status == RUNNING and steps >= goal.steps:
+            status = EXHAUSTED
+        if status == RUNNING and steps > 1 and float(np.linalg.norm(at.constraint)) > goal.runaway:
+            status = RUNAWAY
+        progress = next_progress(progress, at.z, steps, status, work, looked, at.stationarity, curvature, escaped)
+        return NewtonState(
+            progress, Memory.of(smoothness, floor, trust, np.float64), at.arrays(), state.first_value, pairs
+        )
+
+    def _at_stationary(
+        self, sub: Subproblem, at: Seen, progress: Progress, goal: Goal
+    ) -> tuple[int, Seen, float, Tally]:
+        """Whether it ends here; else where negative curvature leads to."""
+        if sub.violation(at.constraint) <= goal.ready:
+            return VERIFIED, at, float(progress.curvature), Tally()  # the judge looks, with the same Hessian
+        if not sub.stuck(at):
+            return STATIONARY, at, float(progress.curvature), Tally()
+        seed = (*(int(word) for word in progress.key), int(progress.steps))
+        found, looked = search_at(self.search, sub, at, CURVATURE * goal.curvature, seed, goal.curvature_batch)
+        if found.direction is None:
+            return VERIFIED, at, found.curvature, looked
+        moved, tried = escape(sub, at.z, found.direction, found.curvature, seed, goal.curvature_batch)
+        if np.array_equal(moved, at.z):
+            return EXHAUSTED, at, found.curvature, looked + tried
+        there, spent = sub.look(moved)
+        return RUNNING, there, found.curvature, looked + tried + spent
+
+    def _move(self, sub: Subproblem, state: NewtonState, goal: Goal, trust: float, smoothness: float):
+        """Where a step leads that leads down (None if none does), the smoothness that was seen, and the work."""
+        assert sub.looks is not None
+        at, before, d = state.at, sub.looks.tally, sub.parameters
+        x, g = at.z[:d], at.gradient[:d]
+        landed, across = _landed(sub, x, g, smoothness, trust)
+        slope, radius = sub.project_on_face_of(landed, g), REACH * trust * natural_radius(x)
+        if int(state.progress.steps) < PATIENCE:
+            step = _quasi_newton(sub, state.pairs, landed, slope, radius)
+        else:
+            product = self._model(sub, at)
+            enough = max(FORCING * float(np.linalg.norm(slope)), FINAL * goal.gradient)
+            cap = 2 * d if d <= DENSE else self.products
+            step = truncated_cg(lambda v: sub.project_on_face_of(landed, product(v)), slope, radius, enough, cap)
+            smoothness = step.top if step.top > 0 else smoothness
+        moved = self._along(sub, at, x + across, step, slope)
+        return moved, smoothness, sub.looks.tally - before
+
+    def _along(self, sub: Subproblem, at: Seen, start: Array, step: Step, slope: Array) -> Seen | None:
+        """By exact values: shorter until it leads down; longer while a step to the boundary leads further."""
+        decrease = -(slope @ step.d + step.d @ step.product / 2)
+        length, best, rounding = 1.0, None, rounding_of(at)
+        for _ in range(TRIES):
+            there, _ = sub.look(sub.project(np.concatenate([start + length * step.d, at.z[sub.parameters :]])))
+            wanted = at.value - ARMIJO * length * decrease if best is None else best.value
+            closer = (
+                best is None and there.stationarity < at.stationarity
+            )  # which still tells points apart, to rounding
+            better = there.finite and there.value < wanted + rounding * closer
+            if not better and best is not None:
+                break
+            if better:
+                best = there
+                if not step.boundary or length < 1 or length >= LONGEST:
+                    break
+            length *= STRETCH if better else SHRINK
+        return best
+
+    def _model(self, sub: Subproblem, at: Seen):
+        """Products with H in x: by the matrix where it is formed."""
+        looks, d = sub.looks, sub.parameters
+        assert looks is not None
+        factor = sub.factor
+        x, weight = at.z[:d], at.multipliers * sub.scale / factor
+        active = ~sub.inequality
+        active[sub.inequality] = at.z[d:] <= 0
+        rows = np.asarray(at.jacobian)[active, :d]
+        if d <= DENSE:
+            matrix = factor * looks.hessian(x, weight) + sub.penalty * rows.T @ rows
+            return lambda v: matrix @ v
+        return lambda v: factor * looks.hessian_times(x, weight, v) + sub.penalty * (rows @ v) @ rows
+
+    def outcome(self, sub: Subproblem, start: Array, state: NewtonState, plan: Goal, goal: Goal):
+        """The present point; nothing is left to measure."""
+        at = state.at
+        outcome = Outcome(
+            z=at.z,
+            value=at.value,
+            first_value=state.first_value,
+            objective=float(at.objective),
+            constraint=at.constraint,
+            multipliers=at.multipliers,
+            stationarity=at.stationarity,
+            regularity=at.regularity,
+            step=1 / max(float(state.memory.smoothness), 1e-300),
+            batch=goal.large_batch,
+            large_batch=goal.large_batch,
+        )
+        return outcome, Tally()
+
+
+def natural_radius(x: Array) -> float:
+    """max(1, |x|/10)."""
+    return max(1.0, float(np.linalg.norm(x)) / 10)
+
+
+def _landed(sub: Subproblem, x: Array, g: Array, smoothness: float, trust: float) -> tuple[Array, Array]:
+    """A point of the face that a projected gradient step ends on, and the part of that step that leaves the face of x."""
+    slack = np.zeros(int(sub.inequality.sum()))
+    length = min(1 / max(smoothness, 1e-300), trust * natural_radius(x) / max(float(np.linalg.norm(g)), 1e-300))
+    landed = sub.project(np.concatenate([x - length * g, slack]))[: len(x)]
+    across = landed - x
+    return landed, across - sub.project_on_face_of(landed, across)
+
+
+def _quasi_newton(sub: Subproblem, pairs: Pairs, landed: Array, slope: Array, radius: float) -> Step:
+    """An L-BFGS step on a face, no longer than the radius; a first one of length 1 at most."""
+    direction = sub.project_on_face_of(landed, pairs.direction(slope))
+    if not direction @ slope < 0:
+        direction = -slope
+    length = float(np.linalg.norm(direction))
+    longest = radius if int(pairs.count) else min(radius, 1.0)
+    boundary = length > longest
+    d = direction * (longest / length) if boundary else direction
+    return Step(d, np.zeros_like(d), boundary, False, 0.0)

@@ -1,0 +1,45 @@
+"""States of practical solvers on the host: a checkpoint stores their leaves, so these never change shape or type."""
+
+import jax
+import numpy as np
+import pytest
+
+import mescal
+from mescal import E
+from mescal.outer import inner
+
+PRACTICAL = tuple(name for name in mescal.solvers.names() if mescal.solvers.get(name).guarantee is None)
+
+
+def leaves(state) -> list[tuple[str, str, str, tuple[int, ...]]]:
+    found = jax.tree_util.tree_leaves_with_path(state)
+    return [(jax.tree_util.keystr(path), str(leaf.dtype), type(leaf).__name__, leaf.shape) for path, leaf in found]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("solver", PRACTICAL)
+def test_leaves_of_a_state_are_the_same_after_every_step(monkeypatch, solver, outputs, dtype):
+    """Through steps, escapes and inner solves; with the Jacobian of the constraint, and without where that saves a pass."""
+    seen = []
+    begin, advance = inner.begin, inner.advance
+
+    def watched_begin(*arguments):
+        seen.append(leaves(begun := begin(*arguments)))
+        return begun
+
+    def watched_advance(solver, sub, state, plan, goal, chunk):
+        seen.append(leaves(after := advance(solver, sub, state, plan, goal, 1)))
+        return after
+
+    monkeypatch.setattr(inner, "begin", watched_begin)
+    monkeypatch.setattr(inner, "advance", watched_advance)
+    rows = np.linspace(-1, 1, 12, dtype=dtype).reshape(4, 3)
+    problem = mescal.Problem(
+        E(lambda x, a: (x[0] ** 4 - x[0] ** 2 + x[1] ** 2 + x[2] ** 2) / 2 + a @ x / 9, over=rows),
+        {"c": E(lambda x, a: (x - a)[:outputs], over=rows) <= 0.5},
+    )
+    result = mescal.minimize(problem, np.zeros(3, dtype), solver=solver, tol=0.01, max_outer=3)
+    assert len(result.history) == 3 and len(seen) >= 6
+    for now in seen[1:]:
+        assert now == seen[0]
