@@ -154,7 +154,8 @@ def test_synthetic_fairness_has_the_sizes_asked_for_and_is_active(exact):
     x, multiplier = augmented_lagrangian(functions, named.x0)
     assert abs(functions.constraints(x)[0]) < 1e-5
     assert multiplier > 0.05
-    (features, labels), population, target = (source.arrays for source in named.problem.sources)
+    arrays = [jax.tree.map(np.asarray, source.arrays) for source in named.problem.sources]
+    (features, labels), population, target = arrays
     np.testing.assert_allclose(np.linalg.norm(features, axis=1), 1)
     assert 0.4 < (labels > 0).mean() < 0.6
     assert expit(target @ x).mean() == pytest.approx(0.8 * expit(population @ x).mean(), abs=1e-4)

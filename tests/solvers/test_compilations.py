@@ -1,6 +1,7 @@
 """What is compiled, and how often functions are read: by what they compute, for every practical solver."""
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import numpy as np
@@ -62,7 +63,7 @@ def nearest(problem: mescal.Problem, bound: float, shift: float) -> np.ndarray:
     return a - (a @ b - bound) / (b @ b) * b
 
 
-def solve(problem, solver="auto", tol=0.01, **options) -> mescal.Result:
+def solve(problem, solver: Any = "auto", tol: Any = 0.01, **options) -> mescal.Result:
     result = mescal.minimize(problem, np.zeros(D, np.float32), solver=solver, tol=tol, **options)
     assert result.converged, result
     return result

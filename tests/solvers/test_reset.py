@@ -59,7 +59,7 @@ def closed_form(z) -> tuple[float, float, float]:
     moving = (
         penalty**2 * sigma**2 * (x @ x) + 2 * penalty**2 * x[0] * sigma**2 * x[0]
     )  # of al J'C_i, and its covariance
-    return own + moving, own, sigma**2 * (x @ x)
+    return float(own + moving), float(own), float(sigma**2 * (x @ x))
 
 
 @pytest.mark.parametrize("z", [START, FAR], ids=["near", "far"])

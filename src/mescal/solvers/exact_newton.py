@@ -53,6 +53,7 @@ LONGEST = 8.0  # ... up to this: further out, a flat region looks like a way dow
 TRIES = 12  # lengths of a step
 PATIENCE = 20  # quasi-Newton steps of a solve
 LOOSE = 0.1  # of the violation, in the solver's units: stationarity that is enough to move multipliers
+IDLE = 8  # such steps end a solve: what is left is rounding
 SMALLEST_TRUST = 1e-12  # of the natural radius: below it nothing leads down
 DENSE = 256  # parameters up to which the Hessian is formed: beyond, its products cost less (benchmarks/exact.py)
 
@@ -65,6 +66,7 @@ class NewtonState(eqx.Module):
     at: Seen
     first_value: Array
     pairs: Pairs
+    idle: Array  # steps in a row that brought neither the value nor the gradient down by more than rounding
 
 
 class ExactNewton(SubSolver):
@@ -90,7 +92,9 @@ class ExactNewton(SubSolver):
         at, work = sub.look(z)
         progress = fresh_progress(z, key)
         progress = eqx.tree_at(lambda p: p.work, progress, Work.held(work))
-        return NewtonState(progress, memory, at.arrays(), np.asarray(at.value), Pairs.none(sub.parameters))
+        return NewtonState(
+            progress, memory, at.arrays(), np.asarray(at.value), Pairs.none(sub.parameters), np.asarray(0)
+        )
 
     def step(self, sub: Subproblem, state: NewtonState, plan: Goal, goal: Goal) -> NewtonState:
         """One Newton step, or what to do at a stationary point."""
@@ -98,7 +102,7 @@ class ExactNewton(SubSolver):
         steps, trust = int(progress.steps) + 1, float(state.memory.trust)
         work, looked, curvature, escaped = progress.work.tally(), Tally(), float(progress.curvature), 0
         status, smoothness, floor = RUNNING, float(state.memory.smoothness), float(state.memory.floor)
-        pairs, violation = state.pairs, float(np.linalg.norm(at.constraint))
+        pairs, idle, violation = state.pairs, int(state.idle), float(np.linalg.norm(at.constraint))
         if not at.finite:
             status = BROKEN
         elif at.stationarity <= VERIFY * goal.gradient:
@@ -120,15 +124,17 @@ class ExactNewton(SubSolver):
             else:
                 step, change = (getattr(moved, part) - getattr(at, part) for part in ("z", "gradient"))
                 pairs = pairs.add(step[: sub.parameters], change[: sub.parameters])
+                gained = at.value - moved.value > rounding_of(at) or moved.stationarity < at.stationarity
+                idle = 0 if gained else idle + 1
                 at, trust = moved, min(1.0, trust * REGAIN)
+                status = EXHAUSTED if idle >= IDLE else RUNNING
         if status == RUNNING and steps >= goal.steps:
             status = EXHAUSTED
         if status == RUNNING and steps > 1 and float(np.linalg.norm(at.constraint)) > goal.runaway:
             status = RUNAWAY
         progress = next_progress(progress, at.z, steps, status, work, looked, at.stationarity, curvature, escaped)
-        return NewtonState(
-            progress, Memory.of(smoothness, floor, trust, np.float64), at.arrays(), state.first_value, pairs
-        )
+        memory = Memory.of(smoothness, floor, trust, np.float64)
+        return NewtonState(progress, memory, at.arrays(), state.first_value, pairs, np.asarray(idle))
 
     def _at_stationary(
         self, sub: Subproblem, at: Seen, progress: Progress, goal: Goal
