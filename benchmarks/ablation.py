@@ -16,7 +16,7 @@ import mescal
 from mescal import problems
 from mescal.curvature import Found, Search
 from mescal.oracle import Work, surrogate
-from mescal.outer import run as outer_run
+from mescal.run import setup
 from mescal.solvers import Natasha2, SgHvNc, Spider, epoch, reset, spider
 from mescal.solvers.move import natural_radius
 
@@ -47,7 +47,7 @@ def one_step_for_all(oracle, z, gradient, smoothness, trust):
 
 
 def _surrogate(name: str) -> Callable[[], Any]:
-    return lambda: patched(outer_run, surrogate=lambda _: surrogate(name))
+    return lambda: patched(setup, surrogate=lambda _: surrogate(name))
 
 
 @contextmanager

@@ -35,7 +35,7 @@ LAYERS = [
     "theory",
     "solvers",
     "certificate",
-    "outer",
+    "run",
     "baselines",
     "datasets",
     "kept_programs",
@@ -51,7 +51,7 @@ LAYERS = [
 ]
 MAY_IMPORT_ANYTHING = {"testing", "demo", "__main__"}
 # The judge knows no solver, and a problem never mentions an algorithm, although the order alone would let them.
-APART = {"certificate": {"solvers"}, "problems": {"solvers", "outer", "baselines"}}
+APART = {"certificate": {"solvers"}, "problems": {"solvers", "run", "baselines"}}
 
 
 def imported_layers(path: Path, package: Path) -> list[tuple[int, str]]:
@@ -114,11 +114,11 @@ def test_nothing_imports_what_lies_below_it():
         ("problem/problem.py", "def late():\n    from .. import solvers", "problem imports solvers"),
         ("oracle/batch.py", "import mescal", "public face"),
         ("oracle/batch.py", "from mescal import E", "public face"),
-        ("oracle/deep/er.py", "from ...outer import result", "oracle imports outer"),
+        ("oracle/deep/er.py", "from ...run import result", "oracle imports run"),
         ("errors.py", "from .sets import Box", "errors imports sets"),
         ("cli.py", "import mescal.demo", "cli imports demo"),
         ("certificate/judge.py", "from ..solvers import spider", "certificate must not know solvers"),
-        ("problems/toy.py", "from mescal.outer import minimize", "problems must not know outer"),
+        ("problems/toy.py", "from mescal.run import minimize", "problems must not know run"),
         ("oracle/batch.py", "from .. import helpers", "public face"),
         ("utilities/misc.py", "import math", "no place in LAYERS"),
     ],

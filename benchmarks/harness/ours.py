@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 import mescal
-from mescal.outer import verdict
+from mescal.run import judging
 from mescal.solvers import Solver
 
 from .._measure import clock, patched
@@ -29,7 +29,7 @@ def timed_judge() -> Iterator[list[float]]:
         spent.append(clock() - start)
         return certificate
 
-    with patched(verdict, certify=certify):
+    with patched(judging, certify=certify):
         yield spent
 
 

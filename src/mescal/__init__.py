@@ -17,7 +17,6 @@ with _collector_at_rest():
         certify as certify,
     )
     from .errors import InputError as InputError, InputTypeError as InputTypeError
-    from .outer import Result as Result, Status as Status, minimize as minimize
     from .problem import (
         Constraint as Constraint,
         E as E,
@@ -29,6 +28,7 @@ with _collector_at_rest():
         stream as stream,
         subsample as subsample,
     )
+    from .run import Result as Result, Status as Status, minimize as minimize
     from .version import __version__ as __version__
 
 # What a call of `minimize` does not need is imported on first use; `estimators` needs scikit-learn, which the rest does not.

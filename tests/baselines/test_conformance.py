@@ -147,3 +147,15 @@ class TestDeclines:
             baselines.get(name).minimize(problem, np.ones(3, np.float32), progress=rows.append)
         assert isinstance(caught.value, InputError) and "mescal.minimize" in caught.value.advice
         assert name in caught.value.found and traces() == before and not rows
+
+
+@pytest.mark.parametrize("name", baselines.names())
+def test_a_run_that_is_carried_on_ends_as_if_it_had_never_stopped(known, solved, name, tmp_path):
+    """From what a budget leaves, inside of a leg."""
+    whole, at = solved[name], known[name]
+    half = at.solve(name, max_work=whole.work.total / 8, checkpoint=tmp_path, checkpoint_seconds=0.0)
+    assert half.status is Status.WORK_LIMIT
+    resumed = mescal.resume(tmp_path, at.problem, max_work=2e7)
+    np.testing.assert_array_equal(resumed.x, whole.x)
+    assert resumed.work.solver == whole.work.solver and resumed.status is whole.status
+    assert [row.multipliers for row in resumed.history] == [row.multipliers for row in whole.history]

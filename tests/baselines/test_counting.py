@@ -5,8 +5,9 @@ import pytest
 
 import mescal
 from mescal import E, baselines
-from mescal.baselines.run import Run
-from mescal.outer.settings import check_settings
+from mescal.baselines.legs import prepare
+from mescal.baselines.view import View
+from mescal.run.settings import check_settings
 from mescal.solvers.drive import compiled_advance as advance, compiled_begin as begin
 from mescal.testing import count_calls
 
@@ -31,13 +32,14 @@ def test_counters_are_the_calls_of_the_running_program(known, name):
     )
     asked = {"max_outer": 1, "max_inner": 1, "penalty": 1.1, "growth": 2.0, "bounded_dual": True, "scale": False}
     asked |= {"tol": 1e-6, "cone": "paper", "seed": 0, "record": None, "confidence": 0.95, "max_work": None}
-    run = Run(counted, at.x0, baseline, check_settings(**asked, max_seconds=None, callback=None, progress=None))
-    assert run._start() is None
-    oracle, plan = run.oracle(), baseline.plan(run)
-    state = begin(run.solver, oracle, run.z, plan, run.memory, run.key)
+    settings = check_settings(**asked, max_seconds=None, callback=None, progress=None)
+    run = prepare(counted, at.x0, baseline, settings)
+    view = View(run.here, run.state)
+    oracle, plan = view.oracle(), baseline.plan(view)
+    state = begin(run.here.solver, oracle, run.state.z, plan, view.memory, run.here.key)
     of_objective.reset()
     of_constraint.reset()
-    state = advance(run.solver, oracle, state, plan, jnp.int32(STEPS))
+    state = advance(run.here.solver, oracle, state, plan, jnp.int32(STEPS))
     tally = state.progress.work.tally()
     assert int(state.progress.steps) == STEPS
     assert tally.objective_gradients == POINTS[name] * of_objective.gradients > 0

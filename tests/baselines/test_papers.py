@@ -8,27 +8,24 @@ import numpy as np
 import pytest
 
 from mescal import Status, baselines, problems
-from mescal.baselines.measure import Reading
-from mescal.baselines.run import Run
+from mescal.baselines.legs import prepare
+from mescal.baselines.measure import Measured
 from mescal.baselines.stoch_sqp import ETA, fall, longest
-from mescal.outer.dual import summable_bound
-from mescal.outer.settings import check_settings
+from mescal.baselines.view import View
+from mescal.run.dual import summable_bound
+from mescal.run.settings import check_settings
 from mescal.solvers.drive import compiled_advance as advance, compiled_begin as begin
 
 SETTINGS = {"max_outer": 1, "max_inner": 1, "penalty": 1.1, "growth": 2.0, "bounded_dual": True, "scale": False}
 
 
 def start(baseline, known, tol=0.01, seed=0):
-    """A run after its first measurement, and its oracle."""
+    """A run after its first measurement, as the baseline sees it, and its oracle."""
     asked = SETTINGS | {"tol": tol, "cone": "paper", "seed": seed, "record": None, "confidence": 0.95}
-    run = Run(
-        known.problem,
-        known.x0,
-        baseline,
-        check_settings(**asked, max_work=None, max_seconds=None, callback=None, progress=None),
-    )
-    assert run._start() is None
-    return run, run.oracle()
+    settings = check_settings(**asked, max_work=None, max_seconds=None, callback=None, progress=None)
+    run = prepare(known.problem, known.x0, baseline, settings)
+    view = View(run.here, run.state)
+    return view, view.oracle()
 
 
 class TestStochIALM:
@@ -56,8 +53,7 @@ class TestStochIALM:
         first = float(np.linalg.norm(run.seen.constraint))
         total = 0.0
         for k in range(6):
-            reading = infeasible_reading(run, 100.0)
-            run.solver.learn(run, reading)
+            run = run.here.solver.learn(run, infeasible_reading(run, 100.0))
             total += summable_bound(k, first)
             assert np.linalg.norm(run.dual) <= total * (1 + 1e-6)
             assert run.penalty > 5**k
@@ -74,8 +70,10 @@ class TestStochIALM:
         run, oracle = start(baseline, nonconvex, tol=1e-6)
         plan = replace(baseline.plan(run), least=jnp.int32(400), most=jnp.int32(400))
         for seed in range(8):
-            state = begin(run.solver, oracle, run.z, plan, run.memory, jax.random.key(seed, impl="threefry2x32"))
-            state = advance(run.solver, oracle, state, plan, jnp.int32(400))
+            state = begin(
+                run.here.solver, oracle, run.state.z, plan, run.memory, jax.random.key(seed, impl="threefry2x32")
+            )
+            state = advance(run.here.solver, oracle, state, plan, jnp.int32(400))
             exact = oracle.exact(state.progress.z)[0].gradient
             errors.append(float(jnp.linalg.norm(state.estimate - exact)))
         keys = jax.random.split(jax.random.key(9, impl="threefry2x32"), 200)
@@ -87,7 +85,7 @@ class TestStochIALM:
 def infeasible_reading(run, violation):
     """A stationary point with a large violation, made up."""
     seen = run.seen._replace(constraint=jnp.full_like(run.seen.constraint, violation))
-    return Reading(run.z, seen, seen.constraint, jnp.zeros(()), 1.0, 64)
+    return Measured(run.state.z, seen, seen.constraint, jnp.zeros(()), 1.0, 64)
 
 
 class TestConEx:
@@ -111,8 +109,8 @@ class TestConEx:
         steps = [128, 512, 2048]
         ends = []
         for most in [*steps, 1 << 16]:
-            state = begin(run.solver, oracle, run.z, plan, run.memory, run.key)
-            state = advance(run.solver, oracle, state, replace(plan, most=jnp.int32(most)), jnp.int32(1 << 20))
+            state = begin(run.here.solver, oracle, run.state.z, plan, run.memory, run.here.key)
+            state = advance(run.here.solver, oracle, state, replace(plan, most=jnp.int32(most)), jnp.int32(1 << 20))
             ends.append(np.asarray(baseline.point(state), np.float64))
         errors = [np.linalg.norm(end - ends[-1]) for end in ends[:-1]]
         assert np.polyfit(np.log(steps), np.log(errors), 1)[0] <= -0.9
@@ -138,10 +136,10 @@ class TestStochSQP:
         run, oracle = start(baseline, nonconvex)
         plan = baseline.plan(run)
         whole = replace(plan, most=jnp.int32(200), whole=jnp.asarray(True))
-        taus, memory, z = [], run.memory, run.z
+        taus, memory, z = [], run.memory, run.state.z
         for leg in range(3):
-            state = begin(run.solver, oracle, z, whole, memory, jax.random.fold_in(run.key, leg))
-            state = advance(run.solver, oracle, state, whole, jnp.int32(1 << 20))
+            state = begin(run.here.solver, oracle, z, whole, memory, jax.random.fold_in(run.here.key, leg))
+            state = advance(run.here.solver, oracle, state, whole, jnp.int32(1 << 20))
             memory, z = state.memory, state.progress.z
             taus.append(float(memory.merit))
         assert 0 < taus[0] <= 1 and taus[1] == taus[2] >= 0.1

@@ -10,7 +10,7 @@ from mescal.cli.progress import Progress, bar, line
 from mescal.cli.show import constraint_line
 from mescal.cli.time_left import TimeLeft, about
 from mescal.experiments import task
-from mescal.outer import Row
+from mescal.run import Row
 
 ROW = Row(
     0, 1500.0, 900.0, 300.0, 0.0, 2.0, 0.5, 0.004, 0.4, float("nan"), 1.1, (), 1.0, 64, 1, 10, 0, "verified", 0, 0

@@ -12,8 +12,8 @@ from mescal import problems
 from mescal.oracle import Lagrangian, surrogate
 from mescal.oracle.evaluator import evaluator_of
 from mescal.oracle.subproblem import Subproblem
-from mescal.outer.run import Run
 from mescal.problem import equality_form
+from mescal.run import loop
 from mescal.solvers.move import paired_differences
 
 MORE = 16  # times the samples of the solver's own descent test: what a stream is measured with afterwards
@@ -85,17 +85,16 @@ def watch(monkeypatch):
     def solve(name: str, solver: str, seed: int, tol: Any = 0.01) -> tuple[Watched, problems.NamedProblem]:
         named = problems.get(name)
         solves = []
-        original = Run._outer_iteration
+        take = loop._take
 
-        def watched(run: Run):
-            sub, start = run.subproblem(run.penalty), run.z
-            status = original(run)
-            if len(run.history):
-                solves.append((sub, start, run.z, run.history[-1].large_batch))
-            return status
+        def watched(method, here, state):
+            after, (oracle, reading) = take(method, here, state)
+            if reading is not None:
+                solves.append((oracle, state.z, after.z, reading.outcome.large_batch))
+            return after, (oracle, reading)
 
         with monkeypatch.context() as patch:
-            patch.setattr(Run, "_outer_iteration", watched)
+            patch.setattr(loop, "_take", watched)
             result = mescal.minimize(named.problem, named.x0, solver=solver, tol=tol, seed=seed, cone=named.cone)
         return Watched(result, solves), named
 

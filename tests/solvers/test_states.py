@@ -6,7 +6,7 @@ import pytest
 
 import mescal
 from mescal import E
-from mescal.outer import inner
+from mescal.run import mescal as method
 
 PRACTICAL = tuple(name for name in mescal.solvers.names() if mescal.solvers.get(name).guarantee is None)
 
@@ -22,7 +22,7 @@ def leaves(state) -> list[tuple[str, str, str, tuple[int, ...]]]:
 def test_leaves_of_a_state_are_the_same_after_every_step(monkeypatch, solver, outputs, dtype):
     """Through steps, escapes and inner solves; with the Jacobian of the constraint, and without where that saves a pass."""
     seen = []
-    begin, advance = inner.begin, inner.advance
+    begin, advance = method.begin, method.advance
 
     def watched_begin(*arguments):
         seen.append(leaves(begun := begin(*arguments)))
@@ -32,8 +32,8 @@ def test_leaves_of_a_state_are_the_same_after_every_step(monkeypatch, solver, ou
         seen.append(leaves(after := advance(solver, sub, state, plan, goal, 1)))
         return after
 
-    monkeypatch.setattr(inner, "begin", watched_begin)
-    monkeypatch.setattr(inner, "advance", watched_advance)
+    monkeypatch.setattr(method, "begin", watched_begin)
+    monkeypatch.setattr(method, "advance", watched_advance)
     rows = np.linspace(-1, 1, 12, dtype=dtype).reshape(4, 3)
     problem = mescal.Problem(
         E(lambda x, a: (x[0] ** 4 - x[0] ** 2 + x[1] ** 2 + x[2] ** 2) / 2 + a @ x / 9, over=rows),

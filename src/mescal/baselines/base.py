@@ -1,11 +1,12 @@
 """What a baseline is: settings, a compiled `init / step`, and what it makes of a measurement between two legs.
 
-A run is a sequence of legs. A leg is a number of compiled steps, driven by the same loop as the sub-solvers; between two
-legs the point is measured on the method's own samples (`measure.measure`), which is all that its stopping test sees. What
-a method keeps from leg to leg is its `memory`.
+A run is a sequence of legs, of the same loop as MESCAL. A leg is a number of compiled steps; between two legs the point is
+measured on the method's own samples (`measure.measure`), which is all that its stopping test sees. What a method keeps from leg
+to leg is its memory: array leaves, which a `View` shows, and from which another view follows.
 """
 
 import abc
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -14,11 +15,15 @@ import jax
 from ..errors import InputError, InputTypeError
 from ..options import check_options
 from ..oracle import Lagrangian
-from ..outer import Result
-from ..outer.settings import check_settings
 from ..problem import Problem
-from .measure import Reading, Seen
-from .run import Run
+from ..run import Result
+from ..run.checkpoint import check_folder
+from ..run.loop import Run
+from ..run.resume import keeping_checkpoints
+from ..run.settings import Settings, check_settings
+from . import legs
+from .measure import Measured, Seen
+from .view import View
 
 UNUSED = {"max_inner": 1, "growth": 2.0, "bounded_dual": True, "scale": False, "confidence": 0.95}
 
@@ -32,6 +37,8 @@ class Baseline(eqx.Module):
 
     name: ClassVar[str]
     chunk: ClassVar[int] = 256  # steps between two looks at the clock and the budgets
+    precise: ClassVar[bool] = False  # as sub-solvers say it: computed in the precision of the parameters ...
+    host: ClassVar[bool] = False  # ... compiled whole
 
     max_outer: eqx.AbstractVar[int]  # legs at most
 
@@ -42,12 +49,20 @@ class Baseline(eqx.Module):
         """Why the method is not made for a problem; None where it is."""
         return None
 
-    @abc.abstractmethod
-    def memory(self, run: Run) -> Any:
-        """What is carried from leg to leg, at the start, as array leaves; sets `run.penalty` and `run.dual` too."""
+    def sized(self, population: int | None) -> "Baseline":
+        """Itself without its cap, which is a setting of the run: with other caps it shares compiled programs."""
+        return replace(self, max_outer=0)
+
+    def reason(self, population: int | None) -> str:
+        """Why another one was chosen: none was."""
+        return ""
 
     @abc.abstractmethod
-    def plan(self, run: Run) -> Any:
+    def begin(self, view: View) -> View:
+        """With what is carried from leg to leg (`view.learnt(own=...)`, as array leaves) and the first penalty."""
+
+    @abc.abstractmethod
+    def plan(self, view: View) -> Any:
         """The parameters of the next leg as array leaves: nothing in them may change what is compiled."""
 
     @abc.abstractmethod
@@ -59,12 +74,12 @@ class Baseline(eqx.Module):
         """The next state; `state.progress.status` says when the leg is over. Compiled."""
 
     @abc.abstractmethod
-    def read(self, run: Run, oracle: Lagrangian, state: Any, z: jax.Array, seen: Seen) -> Reading:
+    def read(self, view: View, oracle: Lagrangian, state: Any, z: jax.Array, seen: Seen) -> Measured:
         """Where a leg ended, as the method understands a measurement there."""
 
     @abc.abstractmethod
-    def learn(self, run: Run, reading: Reading) -> None:
-        """What follows for the next leg: `run.memory`, `run.dual`, `run.penalty`."""
+    def learn(self, view: View, measured: Measured) -> View:
+        """What follows for the next leg: `view.learnt(own=..., dual=..., penalty=...)`."""
 
     def point(self, state: Any) -> jax.Array:
         """What the method hands back after a leg."""
@@ -81,6 +96,8 @@ class Baseline(eqx.Module):
         max_work: float | None = None,
         max_seconds: float | None = None,
         record: str | None = None,
+        checkpoint: Any = None,
+        checkpoint_seconds: float = 60.0,
         progress: Any = None,
         callback: Any = None,
     ) -> Result:
@@ -102,8 +119,18 @@ class Baseline(eqx.Module):
             max_seconds=max_seconds,
             record=record,
             penalty=1.1,
+            checkpoint=checkpoint,
+            checkpoint_seconds=checkpoint_seconds,
             callback=callback,
             progress=progress,
             **UNUSED,
         )
-        return Run(problem, x0, self, settings).go()
+        if settings.checkpoint is not None:
+            check_folder(settings.checkpoint)
+        run = self.prepare(problem, x0, self, settings)
+        return (run if settings.checkpoint is None else keeping_checkpoints(run)).go()
+
+    @staticmethod
+    def prepare(problem: Problem, x0: Any, baseline: "Baseline", settings: Settings, warm: None = None) -> Run:
+        """A run that is ready to go; `mescal.resume` fills it with what was stored."""
+        return legs.prepare(problem, x0, baseline, settings, warm)

@@ -27,7 +27,7 @@ from ..oracle import Work
 from ..solvers.base import EXHAUSTED, Progress, fresh_progress
 from ..solvers.move import natural_radius
 from .base import Baseline
-from .measure import Reading, least_squares, plain, stationarity
+from .measure import Measured, least_squares, plain, stationarity
 from .storm import moved_on, running
 
 CONDITION = 0.1  # of the smoothness: mu_0 at least
@@ -85,15 +85,15 @@ class ConEx(Baseline):
         named = [name for name, constraint in problem.constraints.items() if constraint.kind != "<="]
         return f"{self.name} with the equality {named[0]!r}; it needs a strictly feasible point" if named else None
 
-    def memory(self, run):
+    def begin(self, view):
         """Multipliers that fit the start, where the constraints are active."""
-        guess = jnp.maximum(least_squares(run.oracle(), run.z, run.seen), 0)
-        return Memory(jnp.where(run.seen.constraint > 0, guess, 0), run.array(4))
+        guess = jnp.maximum(least_squares(view.oracle(), view.state.z, view.seen), 0)
+        return view.learnt(own=Memory(jnp.where(view.seen.constraint > 0, guess, 0), view.array(4)))
 
-    def plan(self, run):
+    def plan(self, view):
         """The next subproblem."""
-        bounds, y = run.bounds, run.memory.multipliers
-        radius = natural_radius(run.form.split(run.z)[0])
+        bounds, y = view.bounds, view.memory.multipliers
+        radius = natural_radius(view.state.z[: view.here.program.parameters.size])
         bound = 1 + jnp.linalg.norm(y)
         mu = jnp.maximum(bounds.concave[0], CONDITION * bounds.slope[0])
         mu = jnp.maximum(mu, bounds.gradient / (WITHIN * radius))
@@ -101,7 +101,7 @@ class ConEx(Baseline):
         modulus = 2 * mu - bounds.concave[0]
         smooth = bounds.slope[0] + 2 * mu + bound * jnp.linalg.norm(bounds.slope[1:] + 2 * rows)
         offset = 4 * smooth / modulus + 2
-        most = jnp.clip(run.memory.effort * offset, SHORTEST, LONGEST)
+        most = jnp.clip(view.memory.effort * offset, SHORTEST, LONGEST)
         steep = bounds.jacobian + 2 * radius * jnp.linalg.norm(rows)
         noise = jnp.sqrt(bounds.noise / self.batch)
         dual = jnp.maximum(32 * steep**2 / modulus, most**1.5 * noise / bound)
@@ -152,16 +152,16 @@ class ConEx(Baseline):
         """The weighted average."""
         return state.mean_x
 
-    def read(self, run, oracle, state, z, seen):
+    def read(self, view, oracle, state, z, seen):
         """At the averaged y, with slacks where y says that a constraint is not active."""
         z, seen, y, norm = complementary_reading(oracle, z, seen, state.mean_y)
         last = 2 / float(state.weight) * float(state.progress.steps)
-        return Reading(z, seen, y, norm, last, self.batch)
+        return Measured(z, seen, y, norm, last, self.batch)
 
-    def learn(self, run, reading):
+    def learn(self, view, measured):
         """The averages are the next start; more steps where the last did not help."""
-        effort = run.memory.effort * (1 if run.improved else 2)
-        run.memory = Memory(reading.multipliers, jnp.minimum(effort, LONGEST))
+        effort = view.memory.effort * (1 if view.improved else 2)
+        return view.learnt(own=Memory(measured.multipliers, jnp.minimum(effort, LONGEST)))
 
 
 @eqx.filter_jit

@@ -10,8 +10,12 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from ..oracle import Lagrangian, Work
+from ..compiling import compiled
+from ..oracle import Lagrangian, Tally, Work
+from ..oracle.lagrangian import Estimate
+from ..oracle.subproblem import Subproblem
 from ..solvers.move import SURE, best_slack
 from ..solvers.reset import best_shift_on_face as best_shift
 
@@ -26,7 +30,7 @@ class Seen(NamedTuple):
     jacobian: jax.Array
 
 
-class Reading(NamedTuple):
+class Measured(NamedTuple):
     """Where a leg ended: the point, c there, multipliers, and |P_T(-(grad f + J'lam))| at these."""
 
     z: jax.Array
@@ -35,17 +39,24 @@ class Reading(NamedTuple):
     stationarity: jax.Array
     step: float  # what multiplied a gradient last
     batch: int  # thetas of a step
+    penalty: float | None = None  # where it moved during the leg
 
 
-@eqx.filter_jit
-def measure(oracle: Lagrangian, z: jax.Array, key: jax.Array, n: jax.Array) -> tuple[Seen, Work]:
+def measure(sub: Subproblem, z: jax.Array, key: jax.Array, n: int) -> tuple[Seen, Tally]:
     """A full pass where there are populations alone, else n thetas; counts as many gradients."""
-    if oracle.population is not None:
-        at, work = oracle.linearise(z)
-        objective, constraint, gradient, jacobian = at
-        return Seen(objective, gradient, constraint, jnp.zeros_like(constraint), jacobian), work
-    at, work = plain(oracle).estimate(z, key, n)
-    return Seen(at.objective, at.gradient, at.constraint, at.constraint_variance, at.jacobian), work
+    if sub.looks is None:
+        at, work = _sampled(sub.lagrangian, z, key, jnp.int32(n))
+        return Seen(at.objective, at.gradient, at.constraint, at.constraint_variance, at.jacobian), work.tally()
+    before, point = sub.looks.tally, np.asarray(z, np.float64)
+    at = sub.lift(sub.looks.at(point[: sub.parameters]), point[sub.parameters :])
+    nothing = np.zeros_like(at.constraint)
+    parts = (at.objective, at.gradient, at.constraint, nothing, at.jacobian)
+    return Seen(*(jnp.asarray(np.asarray(part, z.dtype)) for part in parts)), sub.looks.tally - before
+
+
+@compiled
+def _sampled(oracle: Lagrangian, z: jax.Array, key: jax.Array, n: jax.Array) -> tuple[Estimate, Work]:
+    return plain(oracle).estimate(z, key, n)
 
 
 def plain(oracle: Lagrangian) -> Lagrangian:
@@ -97,13 +108,15 @@ def existing(oracle: Lagrangian, z: jax.Array, seen: Seen, violation: jax.Array)
     return z, seen, multipliers, norm
 
 
-def read_penalised(oracle: Lagrangian, z: jax.Array, seen: Seen, violation: Any, step: float, batch: int) -> Reading:
+def read_penalised(
+    oracle: Lagrangian, z: jax.Array, seen: Seen, violation: Any, step: float, batch: int, penalty: float | None = None
+) -> Measured:
     """How a method that minimises L reads a measurement: as a stationary point of L, or, where feasible, as a KKT point."""
     first = augmented(oracle, z, seen)
     other = existing(oracle, z, seen, violation)
     feasible = float(jnp.linalg.norm(other[1].constraint)) <= float(violation)
     z, seen, multipliers, norm = other if feasible and float(other[3]) < float(first[3]) else first
-    return Reading(z, seen, multipliers, norm, step, batch)
+    return Measured(z, seen, multipliers, norm, step, batch, penalty)
 
 
 @eqx.filter_jit

@@ -20,9 +20,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from ..run.scaling import SMALLEST_SMOOTHNESS
 from ..solvers.base import EXHAUSTED, STATIONARY, Progress, fresh_progress
 from ..solvers.epoch import TRIGGER
-from ..theory.survey import SMALLEST_SMOOTHNESS
 from .base import Baseline
 from .measure import read_penalised
 from .storm import metric_step, moved_on, paired_gradients, recursion, running
@@ -77,18 +77,19 @@ class PenaltyStorm(Baseline):
     delay: int = eqx.field(static=True, default=100)
     max_outer: int = eqx.field(static=True, default=100)
 
-    def memory(self, run):
+    def begin(self, view):
         """rho_0, and G from the first measurement."""
-        run.penalty = self.penalty or run.bounds.balanced()
-        rho = run.array(run.penalty)
-        return Memory(run.seen.gradient + rho * run.seen.constraint @ run.seen.jacobian, jnp.int32(0), rho, 0 * rho)
+        penalty, seen = self.penalty or view.bounds.balanced(), view.seen
+        rho = view.array(penalty)
+        memory = Memory(seen.gradient + rho * seen.constraint @ seen.jacobian, jnp.int32(0), rho, 0 * rho)
+        return view.learnt(own=memory, penalty=penalty)
 
-    def plan(self, run):
+    def plan(self, view):
         """The next leg."""
-        bounds = run.bounds
-        penalised = bounds.jacobian**2 + jnp.abs(run.seen.constraint) @ bounds.slope[1:]
-        least, most = run.least(self.batch), run.leg
-        return Plan(run.array(TRIGGER * run.target), jnp.int32(least), jnp.int32(most), bounds.slope[0], penalised)
+        bounds = view.bounds
+        penalised = bounds.jacobian**2 + jnp.abs(view.seen.constraint) @ bounds.slope[1:]
+        least, most = view.least(self.batch), view.leg
+        return Plan(view.array(TRIGGER * view.target), jnp.int32(least), jnp.int32(most), bounds.slope[0], penalised)
 
     def init(self, oracle, z, plan, memory, key):
         """Where the last leg ended."""
@@ -119,19 +120,20 @@ class PenaltyStorm(Baseline):
             moved_on(progress, z, finite, status, spent), Memory(estimate, k + 1, memory.penalty, length / smoothness)
         )
 
-    def read(self, run, oracle, state, z, seen):
+    def read(self, view, oracle, state, z, seen):
         """At the multipliers rho c, or, where it is feasible, at the best ones: the method has none of its own."""
         memory = state.memory
-        run.penalty = float(self._rho(memory, memory.steps))
-        return read_penalised(run.oracle(), z, seen, run.array(run.violation), float(memory.step), self.batch)
+        rho = float(self._rho(memory, memory.steps))
+        oracle, violation = view.learnt(penalty=rho).oracle(), view.array(view.violation)
+        return read_penalised(oracle, z, seen, violation, float(memory.step), self.batch, rho)
 
-    def learn(self, run, reading):
+    def learn(self, view, measured):
         """A larger rho_0 where a stationary point is not feasible enough."""
-        constraint = reading.seen.constraint
-        size = float(jnp.linalg.norm(constraint))
-        if self.penalty or size <= run.violation or float(reading.stationarity) > run.target:
-            return
-        run.penalty = min(run.penalty * SAFE * size / run.violation, HIGHEST)
-        rho = run.array(run.penalty)
-        estimate = reading.seen.gradient + rho * constraint @ reading.seen.jacobian
-        run.memory = Memory(estimate, jnp.int32(0), rho, run.memory.step)
+        seen = measured.seen
+        size = float(jnp.linalg.norm(seen.constraint))
+        if self.penalty or size <= view.violation or float(measured.stationarity) > view.target:
+            return view
+        penalty = min(view.penalty * SAFE * size / view.violation, HIGHEST)
+        rho = view.array(penalty)
+        estimate = seen.gradient + rho * seen.constraint @ seen.jacobian
+        return view.learnt(own=Memory(estimate, jnp.int32(0), rho, view.memory.step), penalty=penalty)

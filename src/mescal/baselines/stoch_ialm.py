@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..outer.dual import dual_step, summable_bound
+from ..run.dual import dual_step, summable_bound
 from ..solvers.base import EXHAUSTED, STATIONARY, Progress, fresh_progress
 from ..solvers.epoch import TRIGGER
 from .base import Baseline
@@ -78,24 +78,23 @@ class StochIALM(Baseline):
     growth: float = eqx.field(static=True, default=5.0)
     max_outer: int = eqx.field(static=True, default=100)
 
-    def memory(self, run):
+    def begin(self, view):
         """al_0 = max(1, L/|J|^2), at which objective and penalty are equally curved."""
-        run.penalty = run.bounds.balanced()
-        memory = Memory(
-            run.seen, run.array(0), jnp.int32(0), jnp.int32(0), jnp.int32(0), jnp.linalg.norm(run.seen.constraint)
-        )
-        return self._fresh(run, memory)
+        view = view.learnt(penalty=view.bounds.balanced())
+        nothing, first = jnp.int32(0), jnp.linalg.norm(view.seen.constraint)
+        return self._fresh(view, Memory(view.seen, view.array(0), nothing, nothing, nothing, first))
 
-    def _fresh(self, run, memory: Memory) -> Memory:
+    def _fresh(self, view, memory: Memory):
         """With the last measurement, and the smoothness that bounds say there; secants are not forgotten at once."""
-        weight = run.array(run.dual) + run.array(run.penalty) * run.seen.constraint
-        bound = run.bounds.smoothness(weight) + run.array(run.penalty) * run.bounds.jacobian**2
-        return replace(memory, seen=run.seen, smoothness=jnp.maximum(bound, FORGET * memory.smoothness))
+        weight = view.array(view.dual) + view.array(view.penalty) * view.seen.constraint
+        bound = view.bounds.smoothness(weight) + view.array(view.penalty) * view.bounds.jacobian**2
+        smoothness = jnp.maximum(bound, FORGET * memory.smoothness)
+        return view.learnt(own=replace(memory, seen=view.seen, smoothness=smoothness))
 
-    def plan(self, run):
+    def plan(self, view):
         """The next leg."""
-        least, most = run.least(self.batch), run.leg
-        return Plan(run.array(TRIGGER * run.target), jnp.int32(least), jnp.int32(most), run.bounds.jacobian)
+        least, most = view.least(self.batch), view.leg
+        return Plan(view.array(TRIGGER * view.target), jnp.int32(least), jnp.int32(most), view.bounds.jacobian)
 
     def init(self, oracle, z, plan, memory, key):
         """d from the last measurement, at the present multipliers and penalty."""
@@ -124,21 +123,19 @@ class StochIALM(Baseline):
         memory = replace(memory, steps=memory.steps + 1, smoothness=jnp.maximum(memory.smoothness, seen))
         return State(moved_on(progress, z, finite, status, spent), memory, estimate)
 
-    def read(self, run, oracle, state, z, seen):
+    def read(self, view, oracle, state, z, seen):
         """At the multipliers y + al c, or, where it is feasible, at the best ones."""
         step = self._share(float(state.memory.steps)) / float(state.memory.smoothness)
-        return read_penalised(oracle, z, seen, run.array(run.violation), step, self.batch)
+        return read_penalised(oracle, z, seen, view.array(view.violation), step, self.batch)
 
-    def learn(self, run, reading):
+    def learn(self, view, measured):
         """The next subproblem where this one is solved, or has had its legs; else the same with a fresh estimate."""
-        memory, solved = run.memory, float(reading.stationarity) <= run.target
+        memory, solved = view.memory, float(measured.stationarity) <= view.target
         if not solved and int(memory.legs) + 1 < LEGS:
-            run.memory = self._fresh(run, replace(memory, legs=memory.legs + 1))
-            return
-        constraint = np.asarray(reading.seen.constraint, np.float64)
+            return self._fresh(view, replace(memory, legs=memory.legs + 1))
+        constraint = np.asarray(measured.seen.constraint, np.float64)
         bound = summable_bound(int(memory.subproblem), float(memory.first_violation))
-        run.dual = dual_step(run.dual, constraint, 1.0, bound)
-        if np.linalg.norm(constraint) > run.violation:
-            run.penalty *= self.growth
-        memory = replace(memory, steps=jnp.int32(0), legs=jnp.int32(0), subproblem=memory.subproblem + 1)
-        run.memory = self._fresh(run, memory)
+        grown = view.penalty * (self.growth if np.linalg.norm(constraint) > view.violation else 1.0)
+        view = view.learnt(dual=dual_step(view.dual, constraint, 1.0, bound), penalty=grown)
+        nothing = jnp.int32(0)
+        return self._fresh(view, replace(memory, steps=nothing, legs=nothing, subproblem=memory.subproblem + 1))

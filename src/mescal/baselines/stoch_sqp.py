@@ -26,7 +26,7 @@ from ..sets import Reals
 from ..solvers.base import EXHAUSTED, Progress, fresh_progress
 from ..solvers.move import natural_radius
 from .base import Baseline
-from .measure import Reading, least_squares, measure, plain, stationarity
+from .measure import Measured, least_squares, plain, stationarity
 from .storm import moved_on, running
 
 ETA, SIGMA, BETA, THETA = 0.5, 0.1, 1.0, 10.0  # of the authors' code
@@ -84,16 +84,17 @@ class StochSQP(Baseline):
             return f"{self.name} on {problem.domain}; its subproblem knows no bounds on x"
         return None
 
-    def memory(self, run):
+    def begin(self, view):
         """At the start."""
-        return Memory(run.array(self.merit), run.array(1), jnp.int32(self.batch), run.array(0))
+        first = Memory(view.array(self.merit), view.array(1), jnp.int32(self.batch), view.array(0))
+        return view.learnt(own=first)
 
-    def plan(self, run):
+    def plan(self, view):
         """The next leg."""
-        population = run.program.population
-        whole = population is not None and int(run.memory.batch) >= population
-        slope = run.bounds.slope
-        return Plan(jnp.int32(run.leg), jnp.asarray(whole), slope[0], jnp.sum(slope[1:]))
+        population = view.here.program.population
+        whole = population is not None and int(view.memory.batch) >= population
+        slope = view.bounds.slope
+        return Plan(jnp.int32(view.leg), jnp.asarray(whole), slope[0], jnp.sum(slope[1:]))
 
     def init(self, oracle, z, plan, memory, key):
         """Where the last leg ended."""
@@ -133,23 +134,24 @@ class StochSQP(Baseline):
             return (at.gradient, at.constraint, at.jacobian), spent
 
         def whole():
-            seen, spent = measure(oracle, z, key, memory.batch)
-            return (seen.gradient, seen.constraint, seen.jacobian), spent
+            (_, constraint, gradient, jacobian), spent = oracle.linearise(z)
+            return (gradient, constraint, jacobian), spent
 
         return batch() if oracle.population is None else jax.lax.cond(plan.whole, whole, batch)
 
-    def read(self, run, oracle, state, z, seen):
+    def read(self, view, oracle, state, z, seen):
         """At least-squares multipliers."""
         multipliers = least_squares(oracle, z, seen)
         norm, _ = stationarity(oracle, z, seen, multipliers, jnp.zeros_like(multipliers))
         memory = state.memory
-        return Reading(z, seen, multipliers, norm, float(memory.length), int(memory.batch))
+        return Measured(z, seen, multipliers, norm, float(memory.length), int(memory.batch))
 
-    def learn(self, run, reading):
+    def learn(self, view, measured):
         """A larger batch where the last leg did not help."""
-        if not run.improved:
-            batch = jnp.minimum(2 * run.memory.batch, jnp.int32(run.full_batch))
-            run.memory = replace(run.memory, batch=batch)
+        if view.improved:
+            return view
+        batch = jnp.minimum(2 * view.memory.batch, jnp.int32(view.state.notes.full_batch))
+        return view.learnt(own=replace(view.memory, batch=batch))
 
 
 def fall(value: jax.Array, trial: jax.Array) -> jax.Array:

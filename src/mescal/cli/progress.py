@@ -14,7 +14,7 @@ from ..certificate import Tolerance
 from ..experiments import Task
 from ..experiments.compilation import kept_in
 from ..experiments.table import count
-from ..outer import Row
+from ..run import Row
 from .screen import complaints
 from .time_left import TimeLeft, about
 

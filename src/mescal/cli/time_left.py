@@ -7,7 +7,7 @@ iterations of t seconds are left. It is a guess, and it is said to be one.
 
 import math
 
-from ..outer import Row
+from ..run import Row
 
 WINDOW = 4  # outer iterations looked back
 

@@ -14,8 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..certificate import Certificate, Tolerance, certify
 from ..errors import InputError
-from ..outer import Result, Status, minimize
 from ..problem import Problem, Program
+from ..run import Result, Status, minimize
 from .finish import affordable, finish
 from .rates import RateConstraint
 from .rows import WHOLE

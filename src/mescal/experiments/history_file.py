@@ -1,6 +1,6 @@
 """history.csv: one line per outer iteration; multipliers and the judge's measures in columns of their own.
 
-The columns are the fields of `mescal.outer.Row`, then `multiplier:NAME` for a scalar constraint and `multiplier:NAME[i]`
+The columns are the fields of `mescal.run.Row`, then `multiplier:NAME` for a scalar constraint and `multiplier:NAME[i]`
 for row i of a vector constraint, then `exact:MEASURE` where a run recorded the judge's measures.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..files import cannot_read
-from ..outer import History, Row
+from ..run import History, Row
 
 TEXT = ("inner",)  # columns of words; all others hold numbers
 PLAIN = tuple(field.name for field in fields(Row) if field.name not in ("multipliers", "exact"))

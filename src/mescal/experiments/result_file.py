@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..certificate import Tolerance
-from ..outer import Result
+from ..run import Result
 from .surroundings import machine, versions
 
 

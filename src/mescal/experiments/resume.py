@@ -5,11 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from .. import baselines
+from ..baselines.base import Baseline
 from ..errors import InputError
-from ..outer import Result, Row, checkpoint
-from ..outer.resume import resume as resume_checkpoint
-from ..outer.settings import check_limits
 from ..problem import Problem
+from ..run import Result, Row, checkpoint
+from ..run.resume import resume as resume_checkpoint
+from ..run.settings import check_limits
 from ..solvers import Solver
 from .run import CHECKPOINT, carry_on, run
 from .store import RESULT, StoredRun, is_run, load_run, write_config
@@ -21,7 +23,7 @@ def resume(
     problem: Problem | None = None,
     x0: Any = None,
     *,
-    solver: Solver | None = None,
+    solver: Solver | Baseline | None = None,
     max_outer: int | None = None,
     max_work: float | None = None,
     max_seconds: float | None = None,
@@ -34,7 +36,7 @@ def resume(
 
     **Arguments:**
 
-    - `path`: the folder that was `minimize(checkpoint=...)`, or a run folder of the command line.
+    - `path`: the folder that was `minimize(checkpoint=...)`, of `mescal` or of a baseline, or a run folder of the command line.
     - `problem`: as it was; may be left out for a run folder, which knows its problem.
     - `x0`: of the same structure, where parameters are neither an array nor dicts, lists or tuples of arrays.
     - `solver`: as it was, where settings were given that are themselves objects.
@@ -59,7 +61,15 @@ def resume(
             "build it as before, and pass it",
         )
     limits = {"max_outer": max_outer, "max_work": max_work, "max_seconds": max_seconds}
+    solver = _baseline(folder) if solver is None else solver
     return resume_checkpoint(folder, problem, x0, solver=solver, callback=callback, progress=progress, **limits)
+
+
+def _baseline(folder: Path) -> Baseline | None:
+    """The baseline whose run a folder holds, with its settings; None for one of MESCAL."""
+    asked = dict(checkpoint.read_latest(folder).about["solver"])
+    name = asked.pop("name")
+    return baselines.get(name, **asked) if name in baselines.names() else None
 
 
 def resume_run(folder: Path, limits: dict[str, Any], progress: Callable[[Row], Any] | None = None) -> StoredRun:

@@ -8,10 +8,10 @@ from typing import Any
 
 from ..errors import InputError
 from ..files import WriteError, cannot_read
-from ..outer import Result, Row, checkpoint
-from ..outer.resume import resume
 from ..problem import Problem
 from ..problems import NamedProblem
+from ..run import Result, Row, checkpoint
+from ..run.resume import resume
 from .store import CONFIG, HISTORY, REPORT, RESULT, SOLUTION, StoredRun, is_run, load_run, write_config, write_result
 from .task import Task
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..files import cannot_read, read_json, write_json, write_text, write_whole
-from ..outer import Result
+from ..run import Result
 from .history_file import history_text, read_history
 from .result_file import result_content
 

@@ -11,9 +11,9 @@ from .. import baselines, problems, solvers
 from ..baselines import Baseline
 from ..certificate import Tolerance
 from ..errors import InputError
-from ..outer import Result, minimize
-from ..outer.settings import Settings, check_settings
 from ..problems import NamedProblem
+from ..run import Result, minimize
+from ..run.settings import Settings, check_settings
 from .own_problem import OwnProblem
 from .result_file import long_tolerance, plain, short_tolerance
 

@@ -12,7 +12,7 @@ import numpy as np
 from ..certificate import Tolerance
 from ..experiments.result_file import long_tolerance
 from ..experiments.store import StoredRun
-from ..outer import Status
+from ..run import Status
 from .curves import Curve
 
 # The three measures of a certificate, in the order of the paper's figures.

@@ -1,0 +1,7 @@
+"""Runs: the loop, MESCAL as its method, budgets, checkpoints, and what a run hands back."""
+
+from . import checkpoint as checkpoint
+from .history import History as History, Row as Row
+from .minimize import minimize as minimize
+from .result import Result as Result
+from .status import Status as Status

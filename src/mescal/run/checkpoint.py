@@ -1,0 +1,206 @@
+"""Checkpoints on the disk: a folder with the last two, each whole or not there, each with a checksum.
+
+A file is a line that names format and version, a line with the SHA-256 of what follows, and an .npz archive: the arrays, and
+JSON in one of them. The disk may fail while a run goes on: that is told once, and the run goes on without new checkpoints.
+"""
+
+import hashlib
+import io
+import json
+import logging
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from ..errors import InputError
+from ..files import WriteError, cannot_read, write_text, write_whole
+from .setup import Setup
+from .snapshot import Snapshot, take
+from .state import State
+
+SCHEMA = 1
+MAGIC = b"mescal checkpoint "
+SUFFIX = ".checkpoint"
+KEPT = 2
+CONTENT = "content"  # the array that holds JSON
+ENDED = "ended"  # the file that says that the run has come to its end: a new one may take its place
+
+log = logging.getLogger("mescal")
+
+
+class DamagedCheckpoint(InputError):
+    """A checkpoint file that is not what was written."""
+
+
+class Stored(NamedTuple):
+    """A checkpoint that was read: the file, what it says of its run, and the state."""
+
+    path: Path
+    about: dict[str, Any]
+    snapshot: Snapshot
+    warnings: tuple[str, ...]
+
+
+class Checkpoints:
+    """The checkpoints of a run that goes on, written at the boundaries of chunks, `every` so many seconds at most."""
+
+    def __init__(self, folder: Path, every: float, about: dict[str, Any], fresh: bool):
+        self.folder, self.every, self.about = folder, every, about
+        self.failed = False
+        found = files(folder)
+        if fresh and found and not (folder / ENDED).exists():
+            raise InputError(
+                f"{folder} holds checkpoints of a run that has not come to its end",
+                "a new folder, or one whose run is over",
+                "carry that run on with mescal.resume, name another folder, or remove it",
+            )
+        self.number = 1 + max((_number(path) for path in found), default=0)
+        self.writes = jax.process_index() == 0  # states are replicated: one process writes for all
+        if self.writes:
+            _clean(folder, found if fresh else [])
+        self.last = time.monotonic()
+
+    def save(self, here: Setup, state: State, force: bool = False):
+        """Store the run if it is time, or by `force`; the oldest file goes once the new one is safe."""
+        if not self.writes or not (force or time.monotonic() - self.last >= self.every):
+            return
+        snapshot = take(state)
+        seconds = {"seconds": here.clock.seconds, "compiling": here.clock.compiling}
+        try:
+            write_checkpoint(self._path(self.number), self.about | seconds, snapshot)
+        except WriteError as error:
+            if not self.failed:
+                log.warning(
+                    "No checkpoint could be written, the run goes on without: %s. %s", error.found, error.advice
+                )
+            self.failed = True
+        else:
+            self.failed = False
+            self.number += 1
+            with suppress(OSError, InputError):
+                for path in files(self.folder)[:-KEPT]:
+                    path.unlink(missing_ok=True)
+        self.last = time.monotonic()
+
+    def end(self):
+        """Say that the run has nothing left to do; a folder in which nothing had to be stored goes."""
+        if not self.writes:
+            return
+        with suppress(WriteError, OSError):
+            if files(self.folder):
+                write_text(self.folder / ENDED, "")
+            else:
+                self.folder.rmdir()
+
+    def _path(self, number: int) -> Path:
+        return self.folder / f"{number:08d}{SUFFIX}"
+
+
+def write_checkpoint(path: Path, about: dict[str, Any], snapshot: Snapshot):
+    """One file, whole or not there."""
+    content = {"about": about, "state": snapshot.content}
+    text = json.dumps(content, default=lambda number: number.item()).encode()  # settings may be numbers of numpy
+    payload = io.BytesIO()
+    np.savez(payload, **{CONTENT: np.frombuffer(text, np.uint8)}, **snapshot.arrays)  # pyright: ignore[reportArgumentType]
+    body = payload.getbuffer()
+    digest = hashlib.sha256(body).hexdigest().encode()
+    write_whole(path, lambda file: file.writelines([MAGIC, str(SCHEMA).encode(), b"\n", digest, b"\n", body]))
+
+
+def read_checkpoint(path: Path) -> Stored:
+    """One file, checked."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise _damaged(path, f"could not be read: {error.strerror or error}") from error
+    first, _, rest = raw.partition(b"\n")
+    digest, _, body = rest.partition(b"\n")
+    if not first.startswith(MAGIC) or not first[len(MAGIC) :].isdigit():
+        raise _damaged(path, "does not begin like a checkpoint")
+    if first[len(MAGIC) :] != str(SCHEMA).encode():
+        raise InputError(
+            f"{path} is a checkpoint of format {first[len(MAGIC) :].decode(errors='replace')}",
+            f"format {SCHEMA}, which this version of mescal reads",
+            "resume it with the version that wrote it, or start over",
+        )
+    if hashlib.sha256(body).hexdigest().encode() != digest:
+        raise _damaged(path, "does not match its checksum")
+    with np.load(io.BytesIO(body), allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    content = json.loads(arrays.pop(CONTENT).tobytes())
+    return Stored(path, content["about"], Snapshot(content["state"], arrays), ())
+
+
+def read_latest(folder: Path) -> Stored:
+    """The newest checkpoint of a folder that is whole; a damaged newer one becomes a warning."""
+    found = files(folder)
+    if not found:
+        raise InputError(
+            f"{folder} holds no checkpoint",
+            "a folder that minimize(checkpoint=...) wrote to",
+            "check the path; a run that was killed before its first checkpoint has to be started again",
+        )
+    warnings: list[str] = []
+    last = None
+    for path in reversed(found):
+        try:
+            return read_checkpoint(path)._replace(warnings=tuple(warnings))
+        except DamagedCheckpoint as error:
+            warnings.append(f"{error.found}; the checkpoint before it was used.")
+            log.warning("%s", warnings[-1])
+            last = error
+    assert last is not None
+    raise last
+
+
+def forget_newer(path: Path):
+    """Remove the checkpoints that are newer than this one."""
+    for newer in files(path.parent):
+        if _number(newer) > _number(path):
+            with suppress(OSError):
+                newer.unlink()
+
+
+def files(folder: Path) -> list[Path]:
+    """The checkpoints of a folder, oldest first."""
+    try:
+        return sorted(path for path in folder.glob(f"*{SUFFIX}") if path.stem.isdigit())
+    except OSError as error:
+        raise cannot_read(folder, error) from error
+
+
+def _number(path: Path) -> int:
+    return int(path.stem)
+
+
+def check_folder(folder: Path):
+    """Make the folder, and raise where nothing can be written to it."""
+    probe = folder / f".writable{SUFFIX}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise WriteError.of(folder, error) from error
+
+
+def _clean(folder: Path, old: list[Path]):
+    """Make the folder, and remove what a run that is over and a killed writer left."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in (*old, *folder.glob(f".*{SUFFIX}.*.part"), folder / ENDED):
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise WriteError.of(folder, error) from error
+
+
+def _damaged(path: Path, what: str) -> DamagedCheckpoint:
+    return DamagedCheckpoint(
+        f"{path} {what}",
+        "a checkpoint as it was written",
+        "restore it from a copy, or start the run again",
+    )

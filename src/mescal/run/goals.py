@@ -1,0 +1,85 @@
+"""What the next inner solve is asked for: tolerances in the solver's units, reset batches from the noise, search batches."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..oracle.draw import words
+from ..oracle.subproblem import Subproblem
+from ..solvers.base import Goal
+from ..solvers.reset import sampled_look
+from .setup import Setup
+from .state import State
+
+RESET_ACCURACY = 0.2  # of the tolerance: standard error of a reset gradient on a stream
+LARGEST_RESET = 1 << 21  # thetas of a reset on a stream, at most ...
+RESET_BASE = 1 << 16  # ... and no more than this, or ...
+RESET_SHARE = 0.125  # ... this share of the work so far: far from a solution, accuracy is wasted
+SMALLEST_RESET = 1 << 10
+SEARCH_SHARE = 0.25  # of the work so far: what one curvature search may cost at most ...
+SEARCH_BASE = 20_000  # ... beside this, in total work
+SEARCH_STEPS = 80  # total work of a search of 40 steps per theta of its batch
+SMALLEST_SEARCH = 128
+READY = 0.95  # of the tolerance: a violation below it is worth a curvature search and a certificate
+NOISE = 1  # what random numbers of an outer iteration are for, beside its inner solve
+SAMPLED = 1 - 2 * RESET_ACCURACY  # of the tolerance: what is left for measures that have this standard error
+
+
+def searches_always(outer: int) -> bool:
+    """At outer iterations 0, 1, 3, 7, ... even an infeasible point is searched: it may be a saddle of the violation."""
+    return (outer + 1) & outer == 0
+
+
+def ready(here: Setup) -> float:
+    """The violation that a candidate for a certificate may have, unscaled."""
+    return here.settings.tolerance.gradient * (SAMPLED if here.program.population is None else READY)
+
+
+def gradient_tolerance(here: Setup, state: State) -> float:
+    """What stationarity is held to at the present point, unscaled."""
+    tolerance = here.settings.tolerance
+    if tolerance.relative is None:
+        return tolerance.gradient
+    size = float(np.linalg.norm(np.asarray(state.z, np.float64)[: here.program.parameters.size]))
+    return min(tolerance.gradient, tolerance.relative / max(1.0, size))
+
+
+def largest_reset(spent: float) -> int:
+    """The most thetas that an estimate on a stream may have after so much work."""
+    return min(max(RESET_BASE, int(RESET_SHARE * spent)), LARGEST_RESET)
+
+
+def thetas_for(noise: float, error: float, spent: float) -> int:
+    """Thetas whose mean has this standard error where one has this variance, within what may be spent."""
+    wanted = noise / error**2
+    return int(np.clip(wanted, SMALLEST_RESET, largest_reset(spent))) if np.isfinite(wanted) else SMALLEST_RESET
+
+
+def next_goal(here: Setup, state: State, sub: Subproblem) -> tuple[State, Goal]:
+    """Tolerances and batches of the next inner solve; on a stream the noise is looked at first, which has its price."""
+    tolerance, population, objective = here.settings.tolerance, here.program.population, state.scales.objective
+    gradient = gradient_tolerance(here, state) * objective * state.tighter
+    large = population or 0
+    if population is None:
+        given = words(here.settings.seed, state.outer, NOISE)
+        seen, work = sampled_look(sub.lagrangian, state.z, state.z, given, np.int32(SMALLEST_RESET))
+        state = replace(state, work=state.work + work.tally())
+        spent = state.work.total
+        large = max(
+            thetas_for(float(seen.noise.stationarity), RESET_ACCURACY * gradient, spent),
+            thetas_for(float(seen.noise.constraint), RESET_ACCURACY * tolerance.gradient * state.tighter, spent),
+        )
+        gradient *= SAMPLED
+    searched = (SEARCH_SHARE * state.work.total + SEARCH_BASE) / SEARCH_STEPS * state.curvature_factor
+    return state, Goal(
+        gradient=gradient,
+        curvature=tolerance.curvature * objective,
+        steps=here.settings.max_inner,
+        population=population,
+        large_batch=large,
+        curvature_batch=int(min(max(searched, SMALLEST_SEARCH), LARGEST_RESET)),
+        runaway=state.notes.runaway,
+        feasibility=np.inf if searches_always(state.outer) else ready(here),
+        judged=population is not None,
+        ready=ready(here),
+    )

@@ -1,0 +1,104 @@
+"""What ends a run from outside: its clock and its budgets, signals, and the user's callback."""
+
+import logging
+import signal
+import threading
+import time
+from types import FrameType
+from typing import Any
+
+import jax
+
+from ..oracle import Tally
+from ..problem import agree
+from .settings import Settings
+from .status import Status
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_COMPILING = ("jaxpr_trace_duration", "jaxpr_to_mlir_module_duration", "backend_compile_duration")
+_spent = [0.0]
+
+log = logging.getLogger("mescal")
+
+
+def _listen(event: str, duration_secs: float, **_: str | int):
+    if event.rsplit("/", 1)[-1] in _COMPILING:
+        _spent[0] += duration_secs
+
+
+jax.monitoring.register_event_duration_secs_listener(_listen)
+
+
+class Clock:
+    """Seconds of a run, and of those the ones that JAX spent compiling; one that is carried on counts what it took before."""
+
+    def __init__(self):
+        self.started, self.compiled_before = time.perf_counter(), _spent[0]
+        self.earlier, self.compiled_earlier = 0.0, 0.0
+
+    def carry_on(self, seconds: float, compiling: float):
+        """Count what a run took before it was carried on here."""
+        self.earlier, self.compiled_earlier = seconds, compiling
+
+    @property
+    def here(self) -> float:
+        """Since the start of this clock: what limits on seconds are about."""
+        return time.perf_counter() - self.started
+
+    @property
+    def seconds(self) -> float:
+        """Of the whole run."""
+        return self.earlier + self.here
+
+    @property
+    def compiling(self) -> float:
+        """Of those, tracing, lowering and compiling."""
+        return self.compiled_earlier + min(_spent[0] - self.compiled_before, self.here)
+
+
+class Signals:
+    """Ctrl-C and SIGTERM end a run at the next chunk, with all that it has; a second one ends it at once.
+
+    While it is open, signals are remembered instead of raised; in other threads than the main one, nothing changes. A signal
+    that the process was started to ignore stays ignored: Ctrl-C does not reach what a script sent to the background.
+    """
+
+    def __init__(self, asked: bool = False):
+        self.asked = asked
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> "Signals":
+        if threading.current_thread() is threading.main_thread():
+            heard = (number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN)
+            self._before = {number: signal.signal(number, self._hear) for number in heard}
+        return self
+
+    def __exit__(self, *_: Any):
+        for number, handler in self._before.items():
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+
+    def _hear(self, number: int, frame: FrameType | None):
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+        log.warning(
+            "Asked to stop (%s): at the end of this chunk; once more to stop at once", signal.Signals(number).name
+        )
+
+
+def used_up(settings: Settings, clock: Clock, signals: Signals, work: Tally) -> Status | None:
+    """Whether a signal or a budget ends the run here."""
+    if agree(signals.asked):
+        return Status.INTERRUPTED
+    if agree(clock.here > settings.max_seconds):
+        return Status.TIME_LIMIT
+    return Status.WORK_LIMIT if work.total > settings.max_work else None
+
+
+def called_off(settings: Settings, row: Any) -> Status | None:
+    """Whether the user's callback ends the run after a row of the history."""
+    try:
+        asked = settings.callback is not None and agree(bool(settings.callback(row)))
+    except KeyboardInterrupt:
+        return Status.INTERRUPTED
+    return Status.STOPPED if asked else None
