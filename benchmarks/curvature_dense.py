@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from mescal.compiling import compiled
-from mescal.oracle import evaluator, linear_forms, look
+from mescal.oracle import evaluator, linear_forms, look, memory
 
 from ._measure import Report, interleave, patched, ratio
 from ._problems import judge_of, neyman_pearson, normal_rows
@@ -48,7 +48,7 @@ def _case(report: Report, name: str, size: int, d: int, quick: bool):
         def action():
             with (
                 patched(evaluator, _hessian=hessian),
-                patched(look, _matrix_sums=body, HESSIAN_CHUNK_BYTES=chunk or look.HESSIAN_CHUNK_BYTES),
+                patched(look, _matrix_sums=body, matrix_bytes=lambda chunk=chunk: chunk or memory.matrix_bytes()),
                 patched(linear_forms, **({} if blocks is None else {"BLOCKS": blocks, "BLOCK_COLUMNS": 1})),
             ):
                 judge.hessian(x, multipliers)

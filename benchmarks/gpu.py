@@ -72,6 +72,7 @@ def run(quick: bool) -> Report:
             nanoseconds_per_sample_gradient=1e9 * seconds / (2 * batch),
         )
     solves(report, quick)
+    certificates(report, quick)
     if not quick and device.platform != "cpu":
         report.tables["two CPU cores of the same machine"] = on_two_cores()
     return report
@@ -145,6 +146,32 @@ def solves(report: Report, quick: bool):
             of_which_certificate=second.seconds.certificate,
             same_bits="yes" if np.array_equal(first.x, second.x) else "no",
         )
+
+
+def certificates(report: Report, quick: bool):
+    """What the judge takes beside the solve, on rows that stay where they are."""
+    rows, width = (1 << 12, 16) if quick else (1 << 21, 256)
+    keys = jax.random.split(jax.random.key(1), 2)
+    shift = jnp.where(jnp.arange(width) < width // 8, 0.25, 0.0).astype(jnp.float32)
+    positives, negatives = (
+        jax.random.normal(key, (rows, width), jnp.float32) + way * shift for key, way in zip(keys, (1, -1), strict=True)
+    )
+    problem = neyman_pearson(positives, negatives)  # pyright: ignore[reportArgumentType]
+    for tol in (0.01, 0.001):
+        first, second = (mescal.minimize(problem, np.zeros(width, np.float32), tol=tol) for _ in range(2))
+        judge = second.seconds.certificate
+        solve = second.seconds.total - judge
+        report.add(
+            f"the judge beside the solve, 2 x {rows:,} rows of {width}",
+            tolerance=tol,
+            status=second.status.name.lower(),
+            solver=second.solver,
+            seconds_compiling=first.seconds.compile,
+            seconds_solving=solve,
+            seconds_certificate=judge,
+            ratio=judge / solve,
+        )
+        report.hold(f"certificate over solve at {tol}", judge / solve, 1.0)
 
 
 def on_two_cores() -> list[dict[str, Any]]:

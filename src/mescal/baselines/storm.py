@@ -59,8 +59,7 @@ def recursion(estimate: jax.Array, now: jax.Array, before: jax.Array, beta: jax.
 
 def moved_on(progress: Progress, z: jax.Array, finite: jax.Array, status: jax.Array, work: Work) -> Progress:
     """Progress after a step to z; where something was not finite, the point is kept and the leg is broken off."""
-    return replace(
-        progress,
+    return progress._replace(
         z=jnp.where(finite, z, progress.z),
         key=jax.random.fold_in(progress.key, NEXT),
         steps=progress.steps + 1,

@@ -5,12 +5,12 @@ stream come in blocks of one size, so that any number of them shares one program
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
 
-from ..compiling import compiled, in_precision
+from ..compiling import compiled, in_precision, prepared
 from ..problem import Data, Population, Program, placed_families
 from ..problem.program import in_type
 from ..problem.stored import Selected
@@ -24,13 +24,18 @@ BLOCK_ROWS = 8192  # draws of a stream that are looked at together
 CANCELLED = 1e-12  # a row of J shorter than this, against 1 and the longest row, is what rounding left of zero
 
 
-class Part(NamedTuple):
+class Part:
     """Some of the rows of an evaluator: their share in the mean, and what must live for them to be read."""
 
-    program: Program
-    data: tuple[Data | None, ...]
-    share: float = 1.0
-    kept: Any = None
+    def __init__(self, program: Program, data: tuple[Data | None, ...], share: float = 1.0, kept: Any = None):
+        self.program, self.data, self.share, self.kept = program, data, share, kept
+        self._calls: dict[Callable, Callable] = {}
+
+    def call(self, function: Callable) -> Callable:
+        """A function of (program, data, ...), compiled, at these rows."""
+        if function not in self._calls:
+            self._calls[function] = prepared(function, self.program, self.data)
+        return self._calls[function]
 
 
 class Evaluator:
@@ -116,7 +121,7 @@ class Evaluator:
             given = [np.asarray(argument, self.dtype) for argument in arguments]
             total = None
             for part in self.parts:
-                found = jax.tree.map(np.asarray, function(part.program, part.data, *given))
+                found = jax.tree.map(np.asarray, part.call(function)(*given))
                 found = found if part.share == 1 else jax.tree.map(lambda leaf, share=part.share: leaf * share, found)
                 total = found if total is None else jax.tree.map(np.add, total, found)
         return total
@@ -143,27 +148,22 @@ def _blocks(drawn: Population | Selected) -> list[Any]:
     return [Population(jax.tree.map(lambda leaf, cut=cut: np.asarray(leaf)[cut], drawn.arrays)) for cut in cuts]
 
 
-@compiled
 def _linearise(program: Program, data: Any, x: jax.Array) -> At:
     return look.linearise(program, data, x)
 
 
-@compiled
 def _values(program: Program, data: Any, x: jax.Array) -> tuple[jax.Array, jax.Array]:
     return look.values(program, data, x)
 
 
-@compiled
 def _slope(program: Program, data: Any, x: jax.Array, factor: jax.Array, weight: jax.Array) -> jax.Array:
     return look.pulled(program, data, x, factor, weight)[1]
 
 
-@compiled
 def _hessian(program: Program, data: Any, x: jax.Array, weight: jax.Array) -> jax.Array:
     return look.hessian(program, data, x, 1.0, weight)
 
 
-@compiled
 def _products(program: Program, data: Any, x: jax.Array, weight: jax.Array, directions: jax.Array) -> jax.Array:
     return look.products(program, data, x, 1.0, weight, directions)
 

@@ -18,12 +18,8 @@ from ..problem.program import in_type
 from .access import sum_rows
 from .fused import score_sums
 from .linear_forms import hessian_sum
-from .memory import chunk_bytes
+from .memory import chunk_bytes, matrix_bytes
 
-# Of the rows, and of their products with directions, that exist at a time: what leaves the core's cache between two
-# products is read from memory again. But never fewer rows than half the directions, or adding up the sums of the chunks
-# would cost as much as forming them. Measured, see benchmarks/curvature_dense.py.
-HESSIAN_CHUNK_BYTES = 1 << 20
 DIRECTIONS = 256  # directions multiplied together at most: bounds what the layers of a deep function hold at a time
 
 
@@ -119,10 +115,10 @@ def _second_order(program, data, x, factor, weight, directions, body) -> jax.Arr
     columns = directions.shape[1]
 
     def width(rows: Any) -> int:
-        """Bytes of rows that make up a chunk."""
+        """Bytes of rows that make up a chunk: never fewer than half the directions, or adding up would cost as much."""
         leaves = jax.tree.leaves(rows)
         row = max(1, sum(leaf.size * leaf.dtype.itemsize // leaf.shape[0] for leaf in leaves))
-        together = max(1, HESSIAN_CHUNK_BYTES // max(row, x.dtype.itemsize * columns), columns // 2)
+        together = max(1, matrix_bytes() // max(row, x.dtype.itemsize * columns), columns // 2)
         return together * row
 
     def needless(family: Family) -> Any:

@@ -11,7 +11,11 @@ import jax
 # product with z and the one with the cotangents are read from memory twice: two to three times slower; measured, see
 # benchmarks/oracle_gradient.py.
 CACHED_BYTES = 2 << 20
+# Of the rows, and of their products with directions, that exist at a time when a Hessian is formed: what leaves the core's
+# cache between two products is read from memory again. Measured, see benchmarks/curvature_dense.py.
+CACHED_MATRIX_BYTES = 1 << 20
 SHARE = 1 / 64  # of an accelerator's memory: the same there, where it is launching that costs, and memory that ends
+MATRIX_SHARE = 1 / 16  # of that: rows in float64, weighted ones and what functions hold of them are there beside
 UNKNOWN = 4 << 30  # bytes of memory of an accelerator that does not tell
 MICRO = 256  # samples of a micro-batch on a CPU, where small batches are common; 1024 was 0 to 15 % faster on large ones ...
 LARGEST_MICRO = 1 << 16  # ... and at most elsewhere
@@ -24,6 +28,12 @@ def chunk_bytes() -> int:
     """Bytes of the rows of an exact pass that are looked at together."""
     memory = _memory()
     return max(1, (CACHED_BYTES if memory is None else int(SHARE * memory)) // _shrunk[0])
+
+
+def matrix_bytes() -> int:
+    """The same where a Hessian is formed."""
+    memory = _memory()
+    return max(1, (CACHED_MATRIX_BYTES if memory is None else int(MATRIX_SHARE * SHARE * memory)) // _shrunk[0])
 
 
 def micro_batch(width: int) -> int:

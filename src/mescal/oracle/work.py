@@ -78,26 +78,53 @@ class Work(eqx.Module):
             power, count = power + power, count // 2
         return total
 
-    @classmethod
-    def held(cls, tally: "Tally") -> "Work":
-        """What was counted on the host, as two words a counter."""
-        counts = [tally.counts[field] for field in FIELDS]
-        low, high = [count & 0xFFFFFFFF for count in counts], [count >> 32 for count in counts]
-        return cls(np.asarray(low, np.uint32), np.asarray(high, np.uint32))  # pyright: ignore[reportArgumentType]
-
     def tally(self) -> "Tally":
         """The counts as Python integers."""
-        low, high = np.asarray(self.low), np.asarray(self.high)
-        return Tally({field: (int(h) << 32) + int(lo) for field, lo, h in zip(FIELDS, low, high, strict=True)})
+        return Tally.of_words(np.asarray(self.low), np.asarray(self.high))
 
 
+@jax.tree_util.register_pytree_node_class
 class Tally:
-    """Counts on the host: plain integers without a limit."""
+    """Counts on the host: plain integers without a limit; as leaves, two words a counter."""
 
-    __slots__ = ("counts",)
+    __slots__ = ("_counts", "_words")
 
     def __init__(self, counts: dict[str, int] | None = None):
-        self.counts = dict.fromkeys(FIELDS, 0) | (counts or {})
+        self._counts: dict[str, int] | None = dict.fromkeys(FIELDS, 0) | (counts or {})
+        self._words: tuple[Any, Any] | None = None
+
+    @classmethod
+    def of_words(cls, low: Any, high: Any) -> "Tally":
+        """From the low and high words of the counters; they are read when they are asked for."""
+        made = cls()
+        made._counts, made._words = None, (low, high)
+        return made
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """By counter."""
+        if self._counts is None:
+            assert self._words is not None
+            low, high = self._words
+            self._counts = {field: (int(h) << 32) + int(lo) for field, lo, h in zip(FIELDS, low, high, strict=True)}
+        return self._counts
+
+    def tree_flatten(self) -> tuple[tuple[Any, Any], None]:
+        """Low and high words."""
+        if self._words is not None:
+            return self._words, None
+        counts = [self.counts[field] for field in FIELDS]
+        low, high = [count & 0xFFFFFFFF for count in counts], [count >> 32 for count in counts]
+        return (np.asarray(low, np.uint32), np.asarray(high, np.uint32)), None
+
+    @classmethod
+    def tree_unflatten(cls, _: None, words: tuple[Any, Any]) -> "Tally":
+        """Back."""
+        return cls.of_words(*words)
+
+    def tally(self) -> "Tally":
+        """Itself: what was counted on the device has to be brought here first."""
+        return self
 
     def __add__(self, other: "Tally") -> "Tally":
         return Tally({field: self.counts[field] + other.counts[field] for field in FIELDS})

@@ -20,15 +20,15 @@ from ..theory.constants import SubproblemConstants
 RUNNING, VERIFIED, EXHAUSTED, BROKEN, STATIONARY, RUNAWAY = range(6)  # why an inner solve stands where it stands
 
 
-class Memory(eqx.Module):
+class Memory(NamedTuple):
     """What a solver learnt of the landscape and keeps between outer iterations.
 
     Its smoothness, a floor under it, and the trust radius as a share of its natural size.
     """
 
-    smoothness: jax.Array
-    floor: jax.Array
-    trust: jax.Array
+    smoothness: Any
+    floor: Any
+    trust: Any
 
     @classmethod
     def fresh(cls, smoothness: Any, dtype: Any) -> "Memory":
@@ -41,15 +41,15 @@ class Memory(eqx.Module):
         return cls(leaf(smoothness, dtype), leaf(floor, dtype), leaf(trust, dtype))
 
 
-class Progress(eqx.Module):
+class Progress(NamedTuple):
     """The part of every state that the driver, the outer loop and people look at; arrays of numpy on the host."""
 
     z: Any
     key: Any
     steps: Any
     status: Any
-    work: Work
-    searches: Work  # the part of the work that curvature searches took
+    work: Any  # a `Work`; a `Tally` on the host
+    searches: Any  # the part of the work that curvature searches took
     stationarity: Any  # |P_T(-g)| at the last reset
     curvature: Any  # the last curvature found by a search; NaN before the first
     escapes: Any  # negative-curvature steps taken
@@ -169,8 +169,8 @@ def fresh_progress(z: Any, key: Any) -> Progress:
         key=key,
         steps=xp.asarray(0, xp.int32),
         status=xp.asarray(RUNNING, xp.int32),
-        work=Work.held(Tally()) if host else Work.zero(),
-        searches=Work.held(Tally()) if host else Work.zero(),
+        work=Tally() if host else Work.zero(),
+        searches=Tally() if host else Work.zero(),
         stationarity=xp.asarray(xp.inf, np.float64 if host else z.dtype),
         curvature=xp.asarray(xp.nan, np.float64 if host else z.dtype),
         escapes=xp.asarray(0, xp.int32),
@@ -194,8 +194,8 @@ def next_progress(
         key=before.key,
         steps=leaf(steps, np.int32),
         status=leaf(status, np.int32),
-        work=Work.held(work),
-        searches=Work.held(before.searches.tally() + looked),
+        work=work,
+        searches=before.searches + looked,
         stationarity=leaf(stationarity, np.float64),
         curvature=leaf(curvature, np.float64),
         escapes=leaf(int(before.escapes) + escaped, np.int32),

@@ -14,7 +14,7 @@ An epoch starts with a reset: the exact gradient of a finite population, or one 
 
 import abc
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -59,7 +59,7 @@ SMALLEST_MICRO = 64  # samples of a micro-batch where the size of batches is dat
 RESET, SEARCH, ESCAPE, RECURSION = range(4)  # what random numbers of an epoch are for
 
 
-class EpochState(eqx.Module):
+class EpochState(NamedTuple):
     """Progress, memory, and the last reset that descended."""
 
     progress: Progress

@@ -14,13 +14,13 @@ A are the equalities and the inequalities whose slack is zero: slacks are elimin
 What is compiled is a look, and a Hessian, or its products where forming it would cost more: the certificate needs the same.
 """
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import numpy as np
 
 from ..curvature import Lanczos, Search
-from ..oracle import Tally, Work
+from ..oracle import Tally
 from ..oracle.subproblem import Array, Seen, Subproblem
 from .base import (
     BROKEN,
@@ -58,7 +58,7 @@ SMALLEST_TRUST = 1e-12  # of the natural radius: below it nothing leads down
 DENSE = 256  # parameters up to which the Hessian is formed: beyond, its products cost less (benchmarks/exact.py)
 
 
-class NewtonState(eqx.Module):
+class NewtonState(NamedTuple):
     """Progress, memory, and the present point."""
 
     progress: Progress
@@ -90,8 +90,7 @@ class ExactNewton(SubSolver):
         """A first look."""
         z = sub.project(z)
         at, work = sub.look(z)
-        progress = fresh_progress(z, key)
-        progress = eqx.tree_at(lambda p: p.work, progress, Work.held(work))
+        progress = fresh_progress(z, key)._replace(work=work)
         return NewtonState(
             progress, memory, at.arrays(), np.asarray(at.value), Pairs.none(sub.parameters), np.asarray(0)
         )
