@@ -14,6 +14,7 @@ import pytest
 
 import mescal
 from mescal import E, InputError, Status, problems
+from mescal.files import LOCK, Hold
 from mescal.outer import checkpoint as checkpoints
 from mescal.solvers import Spider
 
@@ -367,9 +368,65 @@ def test_bad_settings(problem):
             mescal.minimize(problem, X0, **wrong)
 
 
+@pytest.mark.parametrize("path", ["", "a\0b", 3, b"bytes"])
+def test_a_path_that_is_none(problem, path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="checkpoint="):
+        mescal.minimize(problem, X0, checkpoint=path)
+    with pytest.raises(InputError, match="path="):
+        mescal.resume(path, problem)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("x0", [np.array([np.nan, 0, 0]), np.zeros(2, np.float32), "x"])
+def test_a_refused_start_leaves_no_folder(problem, x0, tmp_path):
+    with pytest.raises(InputError):
+        mescal.minimize(problem, x0, checkpoint=tmp_path / "deep" / "er")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_fails_in_its_course_leaves_no_empty_folder_and_no_lock(problem, tmp_path):
+    def fail(_):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        mescal.minimize(problem, X0, checkpoint=tmp_path / "deep", callback=fail, **SETTINGS)
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "mine").mkdir()
+    mescal.minimize(problem, X0, checkpoint=tmp_path / "mine", **SETTINGS)
+    assert (tmp_path / "mine").is_dir(), "a folder that was there stays, also where nothing had to be stored"
+
+
+def test_a_file_of_somebody_else_named_ended_stays(problem, stopped, tmp_path):
+    for folder in (tmp_path, stopped):
+        (folder / "ended").write_text("mine")
+        with pytest.raises(InputError, match=r"ended exists, and mescal did not write it|has not come to its end"):
+            mescal.minimize(problem, X0, checkpoint=folder, checkpoint_seconds=0.0, **SETTINGS)
+        assert (folder / "ended").read_text() == "mine"
+    with pytest.raises(InputError, match="ended exists, and mescal did not write it"):
+        mescal.resume(stopped, problem)
+    assert (stopped / "ended").read_text() == "mine" and len(checkpoints.files(stopped)) == 2
+
+
+def test_two_runs_do_not_share_a_folder(problem, whole, stopped, tmp_path):
+    kept = [path.read_bytes() for path in checkpoints.files(stopped)]
+    with Hold(stopped), pytest.raises(InputError, match="in use by another run"):
+        mescal.resume(stopped, problem)
+    with Hold(tmp_path), pytest.raises(InputError, match="in use by another run"):
+        mescal.minimize(problem, X0, checkpoint=tmp_path, **SETTINGS)
+    assert [path.read_bytes() for path in checkpoints.files(stopped)] == kept
+    (stopped / LOCK).write_text("1")  # of a process that was killed
+    assert essence(mescal.resume(stopped, problem, max_work=1e12)) == essence(whole)
+
+
 def test_files_of_others_in_the_folder_stay(problem, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
-    (tmp_path / "my.checkpoint").write_text("mine too")
-    mescal.minimize(problem, X0, checkpoint=tmp_path, checkpoint_seconds=0.0, **SETTINGS)
-    assert {"notes.txt", "my.checkpoint"} <= {path.name for path in tmp_path.iterdir()}
+    names = ("my.checkpoint", "00000001.checkpoint", "00000007.checkpoint", ".00000001.checkpoint.old.part")
+    for name in names:
+        (tmp_path / name).write_text("mine too")
+    for _ in range(2):  # the second takes the place of the first
+        mescal.minimize(problem, X0, checkpoint=tmp_path, checkpoint_seconds=0.0, **SETTINGS)
+        assert all((tmp_path / name).read_text() == "mine too" for name in names)
+        assert len(checkpoints.files(tmp_path)) == 2
+    assert (tmp_path / "notes.txt").read_text() == "mine"
     shutil.rmtree(tmp_path)

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..files import Hold, as_path
 from ..outer import Result, Row, checkpoint
 from ..outer.resume import resume as resume_checkpoint
 from ..outer.settings import check_limits
 from ..problem import Problem
 from ..solvers import Solver
-from .run import CHECKPOINT, carry_on, run
-from .store import RESULT, StoredRun, is_run, load_run, write_config
+from .run import CHECKPOINT, carry_on, reopen, run
+from .store import StoredRun, is_run, load_run, write_config
 from .task import Task
 
 
@@ -44,7 +45,7 @@ def resume(
     A checkpoint of another problem, solver or version is refused. If the newest is damaged, the one before it is used, and
     `result.warnings` says so.
     """
-    folder = Path(path)
+    folder = as_path(path, "path")
     if is_run(folder):
         task = Task.from_config(load_run(folder).config)
         if problem is None:
@@ -73,8 +74,9 @@ def resume_run(folder: Path, limits: dict[str, Any], progress: Callable[[Row], A
         return stored
     task = replace(task, **limits)
     named = task.make_problem()
-    (folder / RESULT).unlink(missing_ok=True)  # that of the run as it was: this one has not ended
-    write_config(folder, task.config())
-    if checkpoint.files(folder / CHECKPOINT):
-        return carry_on(task, folder, named, progress, **limits)
+    with Hold(folder):
+        reopen(folder)  # the result is that of the run as it was: this one has not ended
+        write_config(folder, task.config())
+        if checkpoint.files(folder / CHECKPOINT):
+            return carry_on(task, folder, named, progress, **limits)
     return run(task, folder, named=named, progress=progress)

@@ -21,7 +21,7 @@ from ..theory.constants import ProblemConstants
 from .checkpoint import check_folder
 from .rehearsal import begin
 from .result import Result
-from .resume import keep_checkpoints
+from .resume import carry_out, keep_checkpoints
 from .settings import check_promise, check_settings
 from .start import Start
 
@@ -121,4 +121,4 @@ def minimize(
     run, began = begin(problem, x0, chosen, settings, Start.of(start))
     if settings.checkpoint is not None:
         keep_checkpoints(run, settings.checkpoint, x0 is not None and (began is None or start is not None), began)
-    return run.go()
+    return carry_out(run)

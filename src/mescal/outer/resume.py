@@ -10,6 +10,7 @@ import numpy as np
 from .. import solvers
 from ..certificate import Tolerance
 from ..errors import InputError, InputTypeError
+from ..files import as_path
 from ..problem import Problem
 from ..solvers import Solver
 from ..theory.constants import ProblemConstants
@@ -29,6 +30,15 @@ HERE_ONLY = ("callback", "progress", "checkpoint")  # settings that are given an
 def keep_checkpoints(run: Run, folder: Path, x0_given: bool, start: Start | None):
     """Let a new run keep checkpoints in a folder."""
     run.checkpoints = Checkpoints(folder, run.settings.checkpoint_seconds, _about(run, x0_given, start), fresh=True)
+
+
+def carry_out(run: Run) -> Result:
+    """Go on to the end; then, or when something fails, let the folder of the checkpoints go."""
+    try:
+        return run.go()
+    finally:
+        if run.checkpoints is not None:
+            run.checkpoints.release()
 
 
 def resume(
@@ -53,13 +63,12 @@ def resume(
             "the mescal.Problem that the run was started with",
             "build it as before, and pass it",
         )
-    stored = read_latest(Path(path))
+    folder = as_path(path, "path")
+    stored = read_latest(folder)
     about = stored.about
     _refuse_another_version(stored)
     limits = {"max_outer": max_outer, "max_work": max_work, "max_seconds": max_seconds}
-    settings = _settings(
-        about["settings"], limits, {"callback": callback, "progress": progress, "checkpoint": Path(path)}
-    )
+    settings = _settings(about["settings"], limits, {"callback": callback, "progress": progress, "checkpoint": folder})
     chosen = _solver(stored, solver)
     vector = np.asarray(about["x0"], np.float64)
     first = _parameters(stored, problem, vector, x0)
@@ -67,16 +76,20 @@ def resume(
     start = (
         None if warm is None else Start(first, _arrays(warm["slack"]), _arrays(warm["multipliers"]), warm["penalty"])
     )
-    run = Run(problem, first if about["x0_given"] else None, chosen, settings, start)
-    refuse_another(run, about["problem"], stored.path)
-    restore(run, stored.snapshot)
-    run.clock.carry_on(about["seconds"], about["compiling"])
-    run.warnings = (*run.warnings, *stored.warnings)
-    if jax.process_index() == 0:
-        forget_newer(stored.path)  # damaged: it must not take the place of a good one
     told = {name: about[name] for name in about if name not in ("seconds", "compiling")}
-    run.checkpoints = Checkpoints(Path(path), settings.checkpoint_seconds, told, fresh=False)
-    return run.go()
+    kept = Checkpoints(folder, settings.checkpoint_seconds, told, fresh=False)
+    try:
+        run = Run(problem, first if about["x0_given"] else None, chosen, settings, start)
+        refuse_another(run, about["problem"], stored.path)
+        restore(run, stored.snapshot)
+        run.clock.carry_on(about["seconds"], about["compiling"])
+        run.warnings = (*run.warnings, *stored.warnings)
+        if jax.process_index() == 0:
+            forget_newer(stored.path)  # damaged: it must not take the place of a good one
+        run.checkpoints = kept
+        return run.go()
+    finally:
+        kept.release()
 
 
 def _about(run: Run, x0_given: bool, start: Start | None) -> dict[str, Any]:
