@@ -15,7 +15,7 @@ import pytest
 import mescal
 from mescal import E, InputError, Status, problems
 from mescal.files import LOCK, Hold
-from mescal.outer import checkpoint as checkpoints
+from mescal.outer import checkpoint as checkpoints, fingerprint as fingerprints
 from mescal.solvers import Spider
 
 ROWS = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32) + np.float32(0.5)
@@ -197,11 +197,29 @@ def with_(objective=None, constraints=None):
     return mescal.Problem(body, {"circle": E(circle) == 1.0} if constraints is None else constraints)
 
 
+def one_row_changed():
+    rows = ROWS.copy()
+    rows[113, 2] *= np.float32(1.0001)
+    return rows
+
+
+WEIGHTS = np.ones(len(ROWS))
+OTHER_EQUATIONS = "its functions had other equations"
+
+
 @pytest.mark.parametrize(
     ("other", "said"),
     [
         (with_(E(loss, over=ROWS + 1)), "its data had other rows"),
-        (with_(E(lambda x, row: 2 * loss(x, row), over=ROWS)), "its functions had other values at the start"),
+        (with_(E(loss, over=one_row_changed())), "its data had other rows"),
+        (with_(E(loss, over=ROWS[::-1])), "its data had other rows"),
+        (with_(E(loss, over=ROWS, weights=WEIGHTS)), "its data had other rows or weights"),
+        (with_(E(lambda x, row: 2 * loss(x, row), over=ROWS)), OTHER_EQUATIONS),
+        (with_(E(lambda x, row: 1.0005 * loss(x, row), over=ROWS)), OTHER_EQUATIONS),
+        (with_(constraints={"circle": E(lambda x: x @ (np.float32([1, 1, 1.0001]) * x)) == 1.0}), OTHER_EQUATIONS),
+        (with_(1.0005 * E(loss, over=ROWS)), "its bounds or coefficients were others"),
+        (with_(E(loss, over=ROWS) + 1e-3), "its bounds or coefficients were others"),
+        (with_(constraints={"circle": E(circle) == 1.0001}), "its bounds or coefficients were others"),
         (with_(constraints={"ball": E(circle) == 1.0}), r"its constraints were \[\['circle', '==', \[\]\]\], not"),
         (with_(constraints={"circle": E(circle) <= 1.0}), "its constraints were"),
         (with_(E(loss, over=ROWS[:100])), r"its populations were \[200\], not \[100\]"),
@@ -210,6 +228,38 @@ def with_(objective=None, constraints=None):
 def test_a_checkpoint_of_another_problem_is_refused_by_name(stopped, other, said):
     with pytest.raises(InputError, match=f"is a checkpoint of another problem: {said}"):
         mescal.resume(stopped, other)
+
+
+def test_another_jax_may_have_other_equations_and_no_other_values(problem, whole, stopped):
+    def older(about):
+        told = about["problem"] | {"functions": ["0.0.1", "of another version"]}
+        return about | {"problem": told}
+
+    for path in checkpoints.files(stopped):
+        rewritten(path, older)
+    with pytest.raises(InputError, match="its values at the start were others"):
+        mescal.resume(stopped, with_(E(lambda x, row: 2 * loss(x, row), over=ROWS)))
+    assert essence(mescal.resume(stopped, problem, max_work=1e12)) == essence(whole)
+
+
+def projected(radius):
+    def project(x):
+        return jnp.clip(x, -radius, radius)
+
+    return mescal.Problem(E(loss, over=ROWS), {"circle": E(circle) == 1.0}, mescal.sets.Projected(project))
+
+
+def test_another_projection_is_another_problem():
+    """Of what a function of a set computes, as `fingerprint` sees it."""
+
+    class Bound:
+        dtype = np.dtype(np.float32)
+
+        def __init__(self, problem):
+            self.problem, self.program = problem, problem.bind(X0, dtype=np.float32)[0]
+
+    prints = [fingerprints._functions(Bound(projected(r))) for r in (5.0, 5.0, 5.001)]  # pyright: ignore[reportArgumentType]
+    assert prints[0] == prints[1] != prints[2]
 
 
 def rewritten(path, change):
