@@ -50,7 +50,7 @@ def run(
             write_config(path, task.config())
             try:
                 result = task.solve(named, path / CHECKPOINT, progress)
-            except InputError:
+            except (InputError, SystemExit):
                 if not checkpoint.files(path / CHECKPOINT):  # what a run has done before it fails is kept
                     with suppress(WriteError):
                         clear(path)
