@@ -4,11 +4,13 @@ import errno
 import json
 import os
 import stat
+import subprocess
+import sys
 
 import pytest
 
 from mescal import InputError
-from mescal.files import WriteError, read_json, write_json, write_text, write_whole
+from mescal.files import LOCK, Busy, Hold, WriteError, read_json, write_json, write_text, write_whole
 
 
 def failing(number):
@@ -86,3 +88,40 @@ def test_damaged_json_is_named(tmp_path, text):
     (tmp_path / "config.json").write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=r"config\.json is not a JSON object"):
         read_json(tmp_path / "config.json")
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from mescal.files import Hold
+hold = Hold(Path(sys.argv[1]))
+print("held", flush=True)
+time.sleep(600)
+"""
+
+
+def test_two_processes_do_not_share_a_folder_and_a_killed_one_holds_nothing(tmp_path):
+    """The lock is the system's: what is left of a killed process is a file, which does not count."""
+    process = subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None and process.stdout.readline() == "held\n"
+        with pytest.raises(Busy, match=f"is in use by another run, of the process {process.pid}"):
+            Hold(tmp_path)
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    assert [path.name for path in tmp_path.iterdir()] == [LOCK]
+    with Hold(tmp_path), pytest.raises(Busy):
+        Hold(tmp_path)
+    assert not list(tmp_path.iterdir())
+    Hold(tmp_path).release()
+
+
+def test_a_disk_without_locks_holds_nothing(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("mescal.files.fcntl.flock", refuse)
+    with Hold(tmp_path), Hold(tmp_path):
+        pass

@@ -1,16 +1,25 @@
-"""Files that are whole or not there: written beside their place, flushed to the disk, then renamed."""
+"""Files that are whole or not there, written beside their place, flushed and renamed; and folders held by one process.
+
+Nothing is replaced or deleted that mescal did not write: what it writes says so, and is looked at first.
+"""
 
 import errno
 import json
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from .errors import InputError
+from .errors import InputError, InputTypeError
 
+try:
+    import fcntl
+except ImportError:  # systems without it hold nothing
+    fcntl = None
+
+LOCK = ".mescal-lock"
 _ADVICE = {
     errno.ENOSPC: "free some space, or write to another disk; nothing half-written was left behind",
     errno.EDQUOT: "free some of your quota, or write elsewhere; nothing half-written was left behind",
@@ -30,6 +39,123 @@ class WriteError(InputError):
         """From what the system said."""
         advice = _ADVICE.get(error.errno or 0, "check the path, or choose another")
         return cls(f"{path} could not be written: {_reason(error)}", "a file that can be written", advice)
+
+
+def as_path(value: Any, name: str) -> Path:
+    """A path from what a user gave: not empty, which would be the working folder, and one that a system can have."""
+    if not isinstance(value, (str, os.PathLike)) or isinstance(os.fspath(value), bytes):
+        raise InputTypeError(f"{name}={value!r}", "a path", "write for example runs/a")
+    if str(value) == "" or "\0" in str(value):
+        found = "is empty" if str(value) == "" else "holds a NUL character"
+        raise InputError(f"{name}={str(value)!r}, which {found}", "a path", "name a folder or a file; '.' is this one")
+    return Path(value)
+
+
+def make_folder(folder: Path) -> list[Path]:
+    """Make a folder with all above it; those that were not there before, the innermost first."""
+    try:
+        new = [path for path in (folder, *folder.parents) if not path.exists()]
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WriteError.of(folder, error) from error
+    return new
+
+
+def remove_empty(folders: Iterable[Path]):
+    """Take back folders that were made, the innermost first, up to one that holds something."""
+    with suppress(OSError):
+        for folder in folders:
+            folder.rmdir()
+
+
+def check_writable(folder: Path):
+    """Raise where a folder could not be made or written to; nothing is left behind."""
+    try:
+        there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+        probe = there / f".mescal.{secrets.token_hex(8)}.part"
+        probe.open("xb").close()
+        probe.unlink()
+    except OSError as error:
+        raise WriteError.of(folder, error) from error
+
+
+def begins_with(path: Path, mark: bytes, within: int = 0) -> bool:
+    """Whether a file begins with `mark`, or holds it `within` so many bytes."""
+    try:
+        with path.open("rb") as file:
+            return mark in file.read(max(within, len(mark)))
+    except OSError:
+        return False
+
+
+def refuse_foreign(path: Path, mark: bytes, within: int = 1 << 16):
+    """Raise where a file is there already that has no mark of mescal."""
+    if os.path.lexists(path) and not begins_with(path, mark, within):
+        raise InputError(
+            f"{path} exists, and mescal did not write it",
+            "a new file, or one that mescal wrote before",
+            "name another, or move it away",
+        )
+
+
+class Busy(InputError):
+    """A folder that another run is using."""
+
+
+class Hold:
+    """A folder that one run has to itself, from here to `release`.
+
+    By the system's own lock on a file: what a killed process held is free, so no lock is ever stale. Where the system or the
+    disk has no locks, nothing is held.
+    """
+
+    def __init__(self, folder: Path):
+        self.path, self._file = folder / LOCK, None
+        while fcntl is not None:
+            try:
+                file = self.path.open("a+b")
+            except OSError as error:
+                raise WriteError.of(self.path, error) from error
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                same = os.path.lexists(self.path) and os.path.samestat(os.fstat(file.fileno()), self.path.stat())
+            except BlockingIOError:
+                self._refuse(folder, file)
+            except OSError:
+                file.close()
+                return
+            if same:  # and not one that its holder removed in between
+                file.truncate(0)
+                file.write(str(os.getpid()).encode())
+                file.flush()
+                self._file = file
+                return
+            file.close()
+
+    @staticmethod
+    def _refuse(folder: Path, file: BinaryIO):
+        with file:
+            file.seek(0)
+            holder = file.read(20).decode(errors="replace")
+        raise Busy(
+            f"{folder} is in use by another run" + (f", of the process {holder}" if holder.isdigit() else ""),
+            "a folder for one run at a time",
+            "wait until that run is over, or name another folder",
+        )
+
+    def release(self):
+        """Let the folder go; more than once does nothing."""
+        if self._file is not None:
+            with suppress(OSError):
+                self.path.unlink()
+            self._file.close()
+            self._file = None
+
+    def __enter__(self) -> "Hold":
+        return self
+
+    def __exit__(self, *_: Any):
+        self.release()
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], Any]):

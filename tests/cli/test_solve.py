@@ -78,7 +78,7 @@ def test_an_own_problem(mescal, tmp_path):
     assert result.exit_code == 0 and "own.py:make,center=2.5 with auto" in result.stdout
     assert "newton-cg was chosen since a full pass has" in " ".join(result.stdout.split())
     assert np.load("r/solution.npz")["x"] == pytest.approx([2.5], abs=0.01)
-    assert mescal("certify", "r").exit_code == 0
+    assert mescal("certify", "r", "--trust").exit_code == 0
 
 
 def test_options_make_the_task(mescal, tiny, monkeypatch):

@@ -48,6 +48,10 @@ def test_the_judge_says_the_same(compared):
     assert compared["sharded"] == pytest.approx(compared["plain"], rel=1e-9, abs=1e-12)
 
 
+def test_digests_see_every_row_and_no_device(compared):
+    assert compared["digests"] == compared["digests"][:2] * 3 and len(set(compared["digests"])) == 2
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("solver", ["spider", "newton-cg"])
 def test_solves_end_at_the_same_certificate(solver, tmp_path):

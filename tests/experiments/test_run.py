@@ -5,6 +5,7 @@ import pytest
 from mescal import InputError
 from mescal.experiments import load_run, run, task, write_config
 from mescal.experiments.run import difference
+from mescal.files import LOCK, Hold
 
 HOPELESS = {"tol": 1e-12, "max_outer": 1, "max_inner": 5}  # float32 does not reach it
 
@@ -35,7 +36,7 @@ def test_progress_sees_every_row(tiny, tmp_path):
 def test_an_unfinished_run_starts_over_and_leftovers_go(stored, tiny, tmp_path, killed_while_writing):
     if killed_while_writing != "config.json":
         write_config(tmp_path, tiny(record="exact").config())
-    (tmp_path / f".{killed_while_writing}.abc.part").write_text("{", encoding="utf-8")
+    (tmp_path / f".{killed_while_writing}.{'0' * 16}.part").write_text("{", encoding="utf-8")
     made = run(tiny(record="exact"), tmp_path)
     assert made.finished and made.result["work"] == stored.result["work"]
     assert not list(tmp_path.glob(".*.part"))
@@ -97,3 +98,15 @@ def test_an_interrupted_run_is_kept_but_not_finished(tiny, tmp_path):
 def test_differences_are_named():
     assert difference({"seed": 1}, {"seed": 2}) == "its seed is 1, not 2"
     assert "more settings" in difference({"seed": 1, "new": 2}, {"seed": 1})
+
+
+def test_two_runs_do_not_share_a_folder(tiny, tmp_path):
+    write_config(tmp_path, tiny().config())
+    with Hold(tmp_path):
+        for force in (False, True):
+            with pytest.raises(InputError, match="in use by another run"):
+                run(tiny(), tmp_path, force=force, progress=never)
+        assert (tmp_path / "config.json").exists()
+    (tmp_path / LOCK).write_text("1", encoding="utf-8")  # of a process that was killed
+    run(tiny(), tmp_path)
+    assert not (tmp_path / LOCK).exists()

@@ -14,7 +14,8 @@ import pytest
 
 import mescal
 from mescal import E, InputError, Status, problems
-from mescal.run import checkpoint as checkpoints
+from mescal.files import LOCK, Hold
+from mescal.run import checkpoint as checkpoints, fingerprint as fingerprints
 from mescal.solvers import Spider
 
 ROWS = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32) + np.float32(0.5)
@@ -196,11 +197,29 @@ def with_(objective=None, constraints=None):
     return mescal.Problem(body, {"circle": E(circle) == 1.0} if constraints is None else constraints)
 
 
+def one_row_changed():
+    rows = ROWS.copy()
+    rows[113, 2] *= np.float32(1.0001)
+    return rows
+
+
+WEIGHTS = np.ones(len(ROWS))
+OTHER_EQUATIONS = "its functions had other equations"
+
+
 @pytest.mark.parametrize(
     ("other", "said"),
     [
         (with_(E(loss, over=ROWS + 1)), "its data had other rows"),
-        (with_(E(lambda x, row: 2 * loss(x, row), over=ROWS)), "its functions had other values at the start"),
+        (with_(E(loss, over=one_row_changed())), "its data had other rows"),
+        (with_(E(loss, over=ROWS[::-1])), "its data had other rows"),
+        (with_(E(loss, over=ROWS, weights=WEIGHTS)), "its data had other rows or weights"),
+        (with_(E(lambda x, row: 2 * loss(x, row), over=ROWS)), OTHER_EQUATIONS),
+        (with_(E(lambda x, row: 1.0005 * loss(x, row), over=ROWS)), OTHER_EQUATIONS),
+        (with_(constraints={"circle": E(lambda x: x @ (np.float32([1, 1, 1.0001]) * x)) == 1.0}), OTHER_EQUATIONS),
+        (with_(1.0005 * E(loss, over=ROWS)), "its bounds or coefficients were others"),
+        (with_(E(loss, over=ROWS) + 1e-3), "its bounds or coefficients were others"),
+        (with_(constraints={"circle": E(circle) == 1.0001}), "its bounds or coefficients were others"),
         (with_(constraints={"ball": E(circle) == 1.0}), r"its constraints were \[\['circle', '==', \[\]\]\], not"),
         (with_(constraints={"circle": E(circle) <= 1.0}), "its constraints were"),
         (with_(E(loss, over=ROWS[:100])), r"its populations were \[200\], not \[100\]"),
@@ -209,6 +228,38 @@ def with_(objective=None, constraints=None):
 def test_a_checkpoint_of_another_problem_is_refused_by_name(stopped, other, said):
     with pytest.raises(InputError, match=f"is a checkpoint of another problem: {said}"):
         mescal.resume(stopped, other)
+
+
+def test_another_jax_may_have_other_equations_and_no_other_values(problem, whole, stopped):
+    def older(about):
+        told = about["problem"] | {"functions": ["0.0.1", "of another version"]}
+        return about | {"problem": told}
+
+    for path in checkpoints.files(stopped):
+        rewritten(path, older)
+    with pytest.raises(InputError, match="its values at the start were others"):
+        mescal.resume(stopped, with_(E(lambda x, row: 2 * loss(x, row), over=ROWS)))
+    assert essence(mescal.resume(stopped, problem, max_work=1e12)) == essence(whole)
+
+
+def projected(radius):
+    def project(x):
+        return jnp.clip(x, -radius, radius)
+
+    return mescal.Problem(E(loss, over=ROWS), {"circle": E(circle) == 1.0}, mescal.sets.Projected(project))
+
+
+def test_another_projection_is_another_problem():
+    """Of what a function of a set computes, as `fingerprint` sees it."""
+
+    class Bound:
+        dtype = np.dtype(np.float32)
+
+        def __init__(self, problem):
+            self.problem, self.program = problem, problem.bind(X0, dtype=np.float32)[0]
+
+    prints = [fingerprints._functions(Bound(projected(r))) for r in (5.0, 5.0, 5.001)]  # pyright: ignore[reportArgumentType]
+    assert prints[0] == prints[1] != prints[2]
 
 
 def rewritten(path, change):
@@ -367,9 +418,65 @@ def test_bad_settings(problem):
             mescal.minimize(problem, X0, **wrong)
 
 
+@pytest.mark.parametrize("path", ["", "a\0b", 3, b"bytes"])
+def test_a_path_that_is_none(problem, path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="checkpoint="):
+        mescal.minimize(problem, X0, checkpoint=path)
+    with pytest.raises(InputError, match="path="):
+        mescal.resume(path, problem)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("x0", [np.array([np.nan, 0, 0]), np.zeros(2, np.float32), "x"])
+def test_a_refused_start_leaves_no_folder(problem, x0, tmp_path):
+    with pytest.raises(InputError):
+        mescal.minimize(problem, x0, checkpoint=tmp_path / "deep" / "er")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_fails_in_its_course_leaves_no_empty_folder_and_no_lock(problem, tmp_path):
+    def fail(_):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        mescal.minimize(problem, X0, checkpoint=tmp_path / "deep", callback=fail, **SETTINGS)
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "mine").mkdir()
+    mescal.minimize(problem, X0, checkpoint=tmp_path / "mine", **SETTINGS)
+    assert (tmp_path / "mine").is_dir(), "a folder that was there stays, also where nothing had to be stored"
+
+
+def test_a_file_of_somebody_else_named_ended_stays(problem, stopped, tmp_path):
+    for folder in (tmp_path, stopped):
+        (folder / "ended").write_text("mine")
+        with pytest.raises(InputError, match=r"ended exists, and mescal did not write it|has not come to its end"):
+            mescal.minimize(problem, X0, checkpoint=folder, checkpoint_seconds=0.0, **SETTINGS)
+        assert (folder / "ended").read_text() == "mine"
+    with pytest.raises(InputError, match="ended exists, and mescal did not write it"):
+        mescal.resume(stopped, problem)
+    assert (stopped / "ended").read_text() == "mine" and len(checkpoints.files(stopped)) == 2
+
+
+def test_two_runs_do_not_share_a_folder(problem, whole, stopped, tmp_path):
+    kept = [path.read_bytes() for path in checkpoints.files(stopped)]
+    with Hold(stopped), pytest.raises(InputError, match="in use by another run"):
+        mescal.resume(stopped, problem)
+    with Hold(tmp_path), pytest.raises(InputError, match="in use by another run"):
+        mescal.minimize(problem, X0, checkpoint=tmp_path, **SETTINGS)
+    assert [path.read_bytes() for path in checkpoints.files(stopped)] == kept
+    (stopped / LOCK).write_text("1")  # of a process that was killed
+    assert essence(mescal.resume(stopped, problem, max_work=1e12)) == essence(whole)
+
+
 def test_files_of_others_in_the_folder_stay(problem, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
-    (tmp_path / "my.checkpoint").write_text("mine too")
-    mescal.minimize(problem, X0, checkpoint=tmp_path, checkpoint_seconds=0.0, **SETTINGS)
-    assert {"notes.txt", "my.checkpoint"} <= {path.name for path in tmp_path.iterdir()}
+    names = ("my.checkpoint", "00000001.checkpoint", "00000007.checkpoint", ".00000001.checkpoint.old.part")
+    for name in names:
+        (tmp_path / name).write_text("mine too")
+    for _ in range(2):  # the second takes the place of the first
+        mescal.minimize(problem, X0, checkpoint=tmp_path, checkpoint_seconds=0.0, **SETTINGS)
+        assert all((tmp_path / name).read_text() == "mine too" for name in names)
+        assert len(checkpoints.files(tmp_path)) == 2
+    assert (tmp_path / "notes.txt").read_text() == "mine"
     shutil.rmtree(tmp_path)

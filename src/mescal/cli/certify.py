@@ -52,12 +52,15 @@ def certify(
         float, typer.Option("--confidence", help="Of the bounds, on streams and with --as-sample.")
     ] = 0.95,
     seed: Annotated[int, typer.Option("--seed", help="Of the judge's own samples, on streams.")] = 0,
+    trust: options.Trust = False,
+    problem_file: options.ProblemFile = None,
     as_json: options.Json = False,
 ):
     """Judge the solution of a run again, whoever found it.
 
     The judge reads solution.npz, makes the problem anew from config.json, and measures in float64; it asks no solver and
-    believes nothing that result.json says.
+    believes nothing that result.json says. A problem of somebody's own is a Python file that is run: it has to be named, or
+    the run trusted.
 
     **Examples:**
 
@@ -65,10 +68,11 @@ def certify(
     mescal certify runs/a
     mescal certify runs/a --tol 0.001
     mescal certify runs/a --cone critical --alone
+    mescal certify runs/mine --problem-file my_problem.py:make
     ```
     """
     stored = load_run(run)
-    given = Task.from_config(stored.config)
+    given = Task.from_config(stored.config).with_trust(options.trusted(trust, problem_file))
     held = given.tolerance if tol is None else Tolerance(tol, tol)
     keep_compilations()
     certificate = again(

@@ -28,11 +28,23 @@ def reported(command: Callable[..., Any]) -> Callable[..., Any]:
             tell(error, bool(options.get("as_json")))
             # The user's request was in order where a disk or a server was not.
             raise typer.Exit(FAILED if isinstance(error, (WriteError, DownloadError)) else USAGE) from None
+        except SystemExit as leaving:
+            # Commands end by typer's Exit: this comes from a problem's own code, and its 0 would say that a point is certified.
+            tell(_left(leaving), bool(options.get("as_json")))
+            raise typer.Exit(FAILED) from leaving
         except KeyboardInterrupt:
             complaints().print("Interrupted.")
             raise typer.Exit(INTERRUPTED) from None
 
     return wrapped
+
+
+def _left(leaving: SystemExit) -> InputError:
+    return InputError(
+        f"a function of the problem ended the program: SystemExit({leaving.code!r})",
+        "functions that return",
+        "take sys.exit() and exit() out of them",
+    )
 
 
 def tell(error: InputError, as_json: bool = False):

@@ -9,6 +9,7 @@ import typer
 from .. import baselines, problems, solvers
 from ..certificate import Tolerance
 from ..errors import InputError
+from ..experiments.own_problem import OwnProblem, own_problem
 from ..experiments.task import method
 
 CONES = ("paper", "critical", "whole")
@@ -93,6 +94,18 @@ Jobs = Annotated[
     int | None,
     typer.Option("--jobs", "-j", min=1, metavar="N", help="Processes.", show_default="one per core"),
 ]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Run the Python file that the run names for its problem: look at it first.")
+]
+ProblemFile = Annotated[
+    str | None,
+    typer.Option(
+        "--problem-file",
+        metavar="FILE.py:FUNCTION",
+        help="The run's own problem, from a file that you name.",
+        show_default=False,
+    ),
+]
 Runs = Annotated[
     list[Path],
     typer.Argument(metavar="RUN", help="Run folders, or folders that hold run folders.", show_default=False),
@@ -102,6 +115,11 @@ Runs = Annotated[
 def tolerance(tol: float, curvature: float | None, relative: float | None) -> Tolerance:
     """The tolerance that the three options mean."""
     return Tolerance(tol, tol if curvature is None else curvature, relative)
+
+
+def trusted(trust: bool, problem_file: str | None) -> bool | OwnProblem:
+    """What the user says of a run's own problem file: nothing, that it may be run, or which one it is."""
+    return trust if problem_file is None else own_problem(problem_file)
 
 
 def assignments(given: list[str] | None, flag: str) -> dict[str, str]:

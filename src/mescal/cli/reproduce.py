@@ -9,7 +9,8 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from ..experiments import compare, reproduce as paper
-from ..files import write_json, write_text
+from ..experiments.store import PAGE, REPORT
+from ..files import refuse_foreign, write_json, write_text
 from . import options
 from .compare import show_comparison
 from .failure import CERTIFIED, FAILED
@@ -17,6 +18,9 @@ from .report import reporting
 from .screen import results
 from .show import shown_path
 from .sweeping import sweep_shown
+
+# What is written beside the runs, and how it begins: other files of these names are not replaced.
+TABLES = {"table.md": b"# The paper's experiments", "table.json": b'{\n "rows": [', REPORT: PAGE}
 
 
 def reproduce(
@@ -66,6 +70,8 @@ def reproduce(
     mescal reproduce --problem fairness/bank --seeds 2 --tol 0.01
     ```
     """
+    for name, mark in TABLES.items():
+        refuse_foreign(out / name, mark)
     tasks = paper.paper_tasks(
         problem or (paper.QUICK_PROBLEMS if quick else paper.PROBLEMS),
         seeds=seeds or (paper.QUICK_SEEDS if quick else paper.SEEDS),

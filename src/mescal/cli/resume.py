@@ -20,13 +20,16 @@ def resume(
         int | None,
         typer.Option("--max-outer", metavar="N", help="A new cap on outer iterations.", show_default="as it was"),
     ] = None,
+    trust: options.Trust = False,
+    problem_file: options.ProblemFile = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ):
     """Carry on a run that was killed, interrupted or, with a larger budget, stopped by one; a finished one is shown.
 
     The run goes on from its newest checkpoint and ends as if it had never been stopped. A run that was killed before its
-    first checkpoint starts over: the same seed leads to the same end.
+    first checkpoint starts over: the same seed leads to the same end. A problem of somebody's own is a Python file that is run:
+    it has to be named, or the run trusted.
 
     **Examples:**
 
@@ -41,5 +44,5 @@ def resume(
         return finish(stored, as_json, "This run has come to its end; nothing was run.")
     keep_compilations()
     with Progress(Task.from_config(stored.config), quiet=quiet or as_json) as progress:
-        stored = resume_run(run, limits, progress=progress)
+        stored = resume_run(run, limits, progress=progress, trust=options.trusted(trust, problem_file))
     return finish(stored, as_json)

@@ -8,13 +8,15 @@ from typing import Any
 from .. import baselines
 from ..baselines.base import Baseline
 from ..errors import InputError
+from ..files import Hold, as_path
 from ..problem import Problem
 from ..run import Result, Row, checkpoint
 from ..run.resume import resume as resume_checkpoint
 from ..run.settings import check_limits
 from ..solvers import Solver
-from .run import CHECKPOINT, carry_on, run
-from .store import RESULT, StoredRun, is_run, load_run, write_config
+from .own_problem import OwnProblem
+from .run import CHECKPOINT, carry_on, reopen, run
+from .store import StoredRun, is_run, load_run, write_config
 from .task import Task
 
 
@@ -29,6 +31,7 @@ def resume(
     max_seconds: float | None = None,
     callback: Any = None,
     progress: Any = None,
+    trust: bool = False,
 ) -> Result:
     """Carry on a run that was killed, interrupted or stopped by a budget.
 
@@ -42,13 +45,14 @@ def resume(
     - `solver`: as it was, where settings were given that are themselves objects.
     - `max_outer`, `max_work`: new limits for the whole run; `max_seconds`: for what comes now. Default: as they were.
     - `callback`, `progress`: as for `minimize`; functions are not stored.
+    - `trust`: whether the Python file that a run folder names for its problem may be run.
 
     A checkpoint of another problem, solver or version is refused. If the newest is damaged, the one before it is used, and
     `result.warnings` says so.
     """
-    folder = Path(path)
+    folder = as_path(path, "path")
     if is_run(folder):
-        task = Task.from_config(load_run(folder).config)
+        task = Task.from_config(load_run(folder).config).with_trust(trust)
         if problem is None:
             named = task.make_problem()
             problem, x0 = named.problem, named.x0
@@ -72,19 +76,27 @@ def _baseline(folder: Path) -> Baseline | None:
     return baselines.get(name, **asked) if name in baselines.names() else None
 
 
-def resume_run(folder: Path, limits: dict[str, Any], progress: Callable[[Row], Any] | None = None) -> StoredRun:
-    """Carry a run folder to its end; with new `limits`, also one that a budget stopped. Without checkpoints it starts over."""
+def resume_run(
+    folder: Path,
+    limits: dict[str, Any],
+    progress: Callable[[Row], Any] | None = None,
+    trust: bool | OwnProblem = False,
+) -> StoredRun:
+    """Carry a run folder to its end; with new `limits`, also one that a budget stopped. Without checkpoints it starts over.
+
+    `trust` is the user's word that the problem's own file may be run, or that file.
+    """
     stored = load_run(folder)
-    task = Task.from_config(stored.config)
+    asked = Task.from_config(stored.config)
     limits = check_limits({name: value for name, value in limits.items() if value is not None})
-    if not limits:
-        return run(task, folder, progress=progress)
-    if stored.finished and not checkpoint.files(folder / CHECKPOINT):
+    if stored.finished and (not limits or not checkpoint.files(folder / CHECKPOINT)):
         return stored
-    task = replace(task, **limits)
+    task = replace(asked.with_trust(trust), **limits)
     named = task.make_problem()
-    (folder / RESULT).unlink(missing_ok=True)  # that of the run as it was: this one has not ended
-    write_config(folder, task.config())
-    if checkpoint.files(folder / CHECKPOINT):
-        return carry_on(task, folder, named, progress, **limits)
+    if task.config() != asked.config():
+        with Hold(folder):
+            reopen(folder)  # the result is that of the run as it was: this one has not ended
+            write_config(folder, task.config())
+            if checkpoint.files(folder / CHECKPOINT):
+                return carry_on(task, folder, named, progress, **limits)
     return run(task, folder, named=named, progress=progress)

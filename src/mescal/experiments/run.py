@@ -1,22 +1,24 @@
 """One task becomes one run folder; a finished one is not run again."""
 
-import shutil
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..files import WriteError, cannot_read
+from ..files import LOCK, Hold, WriteError, begins_with, cannot_read, make_folder, remove_empty
 from ..problem import Problem
 from ..problems import NamedProblem
 from ..run import Result, Row, checkpoint
 from ..run.resume import resume
-from .store import CONFIG, HISTORY, REPORT, RESULT, SOLUTION, StoredRun, is_run, load_run, write_config, write_result
+from .store import FILES, PAGE, REPORT, RESULT, StoredRun, is_run, load_run, refuse_others, write_config, write_result
 from .task import Task
 
 CHECKPOINT = "checkpoint"
-FILES = (RESULT, REPORT, HISTORY, SOLUTION, CONFIG)
+LEFTOVER = re.compile(
+    rf"\.({'|'.join(map(re.escape, (*FILES, REPORT)))})\.[0-9a-f]{{16}}\.part|{re.escape(LOCK)}"
+)  # of killed processes
 
 
 def run(
@@ -31,7 +33,7 @@ def run(
 
     **Arguments:**
 
-    - `force`: run it although the folder holds this or another run, whose files are replaced.
+    - `force`: run it although the folder holds this or another run, whose files are replaced, or other files, which stay.
     - `named`: the problem if it has been made already; seeds that share it share compilations.
     - `progress`: called with every row of the history.
     """
@@ -39,18 +41,23 @@ def run(
     if not force and (stored := stored_run(task, path)) is not None:
         return stored
     named = task.make_problem() if named is None else named  # first: a wrong request leaves no folder
-    if not force and checkpoint.files(path / CHECKPOINT):
-        return carry_on(task, path, named, progress)
-    clear(path)
-    new = [folder for folder in (path, *path.parents) if not folder.exists()]
-    write_config(path, task.config())
+    new = make_folder(path)
     try:
-        result = task.solve(named, path / CHECKPOINT, progress)
-    except InputError:
-        if not checkpoint.files(path / CHECKPOINT):  # what a run has done before it fails is kept
-            forget(path, new)
-        raise
-    return store(task, path, named, result)
+        with Hold(path):
+            if not force and checkpoint.files(path / CHECKPOINT):
+                return carry_on(task, path, named, progress)
+            clear(path)
+            write_config(path, task.config())
+            try:
+                result = task.solve(named, path / CHECKPOINT, progress)
+            except (InputError, SystemExit):
+                if not checkpoint.files(path / CHECKPOINT):  # what a run has done before it fails is kept
+                    with suppress(WriteError):
+                        clear(path)
+                raise
+            return store(task, path, named, result)
+    finally:
+        remove_empty(new)
 
 
 def carry_on(
@@ -66,7 +73,8 @@ def store(task: Task, path: Path, named: NamedProblem, result: Result) -> Stored
     """Complete the folder; checkpoints go when a run has nothing left to do."""
     stored = write_result(path, result, problem=task.problem, about=about(task, named))
     if result.status.final or not checkpoint.files(path / CHECKPOINT):
-        shutil.rmtree(path / CHECKPOINT, ignore_errors=True)
+        with suppress(WriteError):
+            checkpoint.remove(path / CHECKPOINT)
     return stored
 
 
@@ -105,31 +113,30 @@ def difference(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
 
 
 def clear(path: Path):
-    """Remove the files of a run, result.json first, and what a killed writer left; leave everything else."""
+    """Remove the files of a run, result.json first, and what a killed writer left; what somebody else wrote stays."""
+    refuse_others(path)
     try:
-        if not path.is_dir():
-            return
-        for name in FILES:
+        for name in (*FILES, *([REPORT] if begins_with(path / REPORT, PAGE, 1 << 12) else [])):
             (path / name).unlink(missing_ok=True)
-        if (path / CHECKPOINT).is_dir():
-            shutil.rmtree(path / CHECKPOINT)
-        for part in filter(_is_leftover, list(path.iterdir())):
+        checkpoint.remove(path / CHECKPOINT)
+        for part in [entry for entry in path.glob(".*.part") if _is_leftover(entry)]:
             part.unlink(missing_ok=True)
     except OSError as error:
         raise WriteError.of(path, error) from error
 
 
-def forget(path: Path, new: Sequence[Path]):
-    """Take back the beginning of a run that was refused: its files, and the folders that were made for it if they are empty."""
-    with suppress(OSError, WriteError):
-        clear(path)
-        for folder in new:
-            folder.rmdir()
+def reopen(path: Path):
+    """Remove the result of a run that was interrupted: where there is one, a run has ended."""
+    try:
+        if is_run(path):
+            (path / RESULT).unlink(missing_ok=True)
+    except OSError as error:
+        raise WriteError.of(path, error) from error
 
 
 def _is_leftover(entry: Path) -> bool:
-    """Whether this is what a killed writer left of one of our files."""
-    return entry.name.endswith(".part") and entry.name.startswith(tuple(f".{name}." for name in FILES))
+    """Whether this is what a killed process left: of one of our files, or its lock."""
+    return LEFTOVER.fullmatch(entry.name) is not None
 
 
 def about(task: Task, named: NamedProblem) -> dict[str, Any]:

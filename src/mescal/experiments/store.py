@@ -7,9 +7,11 @@
     report.html    a page for people, once it is asked for
 
 Every file is written beside its place and renamed, so that a killed run leaves no half file. config.json, solution.npz
-and result.json carry the version of these formats, `schema`; folders of another version are refused by name.
+and result.json carry the version of these formats, `schema`; folders of another version are refused by name. config.json
+says that the folder is a run: where it is not one that mescal wrote, files of these names are somebody else's and stay.
 """
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +29,8 @@ from .result_file import result_content
 
 SCHEMA = 1
 CONFIG, RESULT, HISTORY, SOLUTION, REPORT = "config.json", "result.json", "history.csv", "solution.npz", "report.html"
+FILES = (RESULT, HISTORY, SOLUTION, CONFIG)  # what a run writes, in the order in which they go
+PAGE = b'<meta name="generator" content="mescal">'  # in the head of every report
 UNFINISHED = ("interrupted",)  # statuses of a stored result that another attempt may replace
 
 
@@ -76,6 +80,7 @@ class StoredRun:
 
 def write_config(path: Path | str, config: Mapping[str, Any]):
     """Begin a run folder: say what was asked. The folder is made if it is not there."""
+    refuse_others(Path(path))
     write_json(Path(path) / CONFIG, {"schema": SCHEMA, **config})
 
 
@@ -89,6 +94,7 @@ def write_result(path: Path | str, result: Result, *, problem: str, about: Mappi
     - `about`: what else result.json says about it: its parameters, description, constraints.
     """
     folder = Path(path)
+    refuse_others(folder)
     leaves = [
         np.ravel(np.asarray(leaf)) for leaf in jax.tree.leaves(result.x) if isinstance(leaf, (np.ndarray, jax.Array))
     ]
@@ -137,6 +143,26 @@ def run_folders(path: Path) -> list[Path]:
     if not found:
         raise InputError(f"{path} holds no runs", "a run folder, or a folder of run folders", "check the path")
     return found
+
+
+def is_written(path: Path) -> bool:
+    """Whether a folder's config.json is one that mescal wrote, of any version."""
+    try:
+        content = read_json(path / CONFIG)
+    except InputError:
+        return False
+    return isinstance(content.get("schema"), int) and isinstance(content.get("problem"), str)
+
+
+def refuse_others(path: Path):
+    """Raise where a folder that is no run holds files of the names that a run writes."""
+    taken = [] if is_written(path) else [name for name in FILES if os.path.lexists(path / name)]
+    if taken:
+        raise InputError(
+            f"{path} holds {' and '.join(taken)}, and mescal did not write {'it' if len(taken) == 1 else 'them'}",
+            "a new folder, an empty one or the folder of a run",
+            "name another folder, or move what is there away",
+        )
 
 
 def is_run(path: Path) -> bool:

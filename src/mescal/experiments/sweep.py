@@ -26,7 +26,7 @@ from typing import Any
 from ..errors import InputError
 from ..files import WriteError
 from .compilation import keep_compilations, kept_in
-from .run import clear, run, stored_run
+from .run import clear, reopen, run, stored_run
 from .store import CONFIG, RESULT, StoredRun, load_run
 from .task import Task, task
 
@@ -99,7 +99,7 @@ def sweep(
             watch("kept", folder, given)
     groups: dict[str, list[tuple[Task, Path]]] = {}
     for folder, given in todo.items():
-        clear(folder)
+        reopen(folder)
         groups.setdefault(given.group, []).append((given, folder))
     with _Watch(todo, watch):
         failed = _run_all(list(groups.values()), jobs)

@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from ..run.settings import Settings, check_settings
 from .own_problem import OwnProblem
 from .result_file import long_tolerance, plain, short_tolerance
 
+SOURCE = ("file", "function", "sha256")  # of a user's own problem, in config.json
 LIMITS = ("max_outer", "max_inner", "max_work", "max_seconds")
 
 
@@ -51,7 +52,7 @@ class Task:
     def config(self) -> dict[str, Any]:
         """The task as config.json holds it: nothing but what was asked, so equal tasks have equal configs."""
         content = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "tolerance"}
-        content["source"] = None if self.source is None else asdict(self.source)
+        content["source"] = None if self.source is None else {name: getattr(self.source, name) for name in SOURCE}
         return plain(content | {"tol": short_tolerance(self.tolerance)})
 
     @classmethod
@@ -68,6 +69,10 @@ class Task:
         given["tolerance"] = long_tolerance(given.pop("tol"))
         given["source"] = None if given["source"] is None else OwnProblem(**given["source"])
         return cls(**given)
+
+    def with_trust(self, trust: bool | OwnProblem) -> "Task":
+        """The same task, where a problem of the user's own may be run: see `OwnProblem.with_trust`."""
+        return self if self.source is None else replace(self, source=self.source.with_trust(trust))
 
     def make_problem(self) -> NamedProblem:
         """The problem and its start; reads or downloads its data."""

@@ -37,6 +37,11 @@ class RowStream:
         """Shapes and types of one row."""
         return self.population.sample_shape()
 
+    @property
+    def digest(self) -> str:
+        """That of the rows."""
+        return self.population.digest
+
     def placed(self, dtype: Any) -> Any:
         """The rows as compiled programs see them."""
         return self.population.placed(dtype)

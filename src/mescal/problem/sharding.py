@@ -19,6 +19,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from ..errors import InputError, InputTypeError
 from .checks import CHECK_ROWS, check_rows, check_weights, refuse_unless_finite
+from .digest import digest_blocks, digest_of
 from .program import Rows
 from .source import placed_type
 
@@ -119,6 +120,21 @@ class Sharded:
 
     def check(self):
         """Nothing: rows are looked at before they are placed."""
+
+    @cached_property
+    def digest(self) -> str:
+        """Of every row and weight, over however many devices; asked for by all processes together."""
+        leaves, structure = jax.tree.flatten(Rows(self.arrays, self.weights))
+        own = digest_of(str(structure), [self._digest(leaf) for leaf in leaves])
+        told = _from_all(list(np.frombuffer(bytes.fromhex(own), np.uint32)), np.uint32)
+        return own if len(told) == 1 else digest_of(told.tolist())
+
+    def _digest(self, leaf: jax.Array) -> str:
+        """Of the rows of one array that this process has, without what pads them."""
+        parts = {shard.device: shard.data for shard in leaf.addressable_shards}
+        places = [(self.placement.mesh.devices.flat[q], self.placement.counts[q]) for q in self.placement.mine]
+        blocks = (np.asarray(parts[device])[:count] for device, count in places)
+        return digest_blocks(leaf.dtype, (sum(count for _, count in places), *leaf.shape[1:]), blocks)
 
     def at(self, indices: np.ndarray) -> Rows:
         """The rows at the given indices, and their weights, on the host; where one process has them all."""

@@ -9,6 +9,7 @@ Populations are sampled i.i.d. with replacement: the U-statistic surrogate needs
 """
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -17,6 +18,7 @@ import numpy as np
 
 from ..errors import InputError, InputTypeError
 from .checks import CHECK_ROWS, check_rows, check_weights, describe, first_line, refuse_unless_finite
+from .digest import digest_array, digest_of
 from .program import Rows
 from .traced import trace
 
@@ -77,6 +79,11 @@ class Sampler:
         """A stream has no rows to place on a device."""
         return
 
+    @property
+    def digest(self) -> str:
+        """A stream has no rows either; what it draws is known by its function."""
+        return "stream"
+
     def sample_shape(self) -> Any:
         """Shapes and types of one sample."""
         return jax.eval_shape(lambda key: self.draw(key), random_key())
@@ -124,6 +131,13 @@ class Population:
         for start in range(0, self.size, CHECK_ROWS):
             rows = jax.tree.map(lambda leaf, s=start: _on_host(leaf)[s : s + CHECK_ROWS], self.arrays)
             refuse_unless_finite(rows, start)
+
+    @cached_property
+    def digest(self) -> str:
+        """Of every row and weight; rows that only other processes have are left out."""
+        leaves, structure = jax.tree.flatten(self.arrays)
+        parts = [digest_array(leaf) for leaf in leaves if leaf.is_fully_addressable]
+        return digest_of(str(structure), parts, None if self.weights is None else digest_array(self.weights))
 
     def at(self, indices: np.ndarray) -> Rows:
         """The rows at the given indices, and their weights, on the host."""

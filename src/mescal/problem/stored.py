@@ -10,6 +10,7 @@ import itertools
 import os
 import threading
 import weakref
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import numpy as np
 
 from ..errors import InputError, InputTypeError
 from .checks import count_rows, describe, first_line, refuse_unless_finite, refuse_unless_numbers
+from .digest import digest_array, digest_blocks, digest_of
 from .program import Rows
 from .source import placed_type
 
@@ -66,6 +68,13 @@ class Column:
             parts.append(self.read(start, min(left, 1 << 30)))
             start, left = start + len(parts[-1]), left - len(parts[-1])
         return np.frombuffer(parts[0] if len(parts) == 1 else b"".join(parts), self.dtype).reshape(-1, *self.shape[1:])
+
+    @cached_property
+    def digest(self) -> str:
+        """Of all rows: one pass over the file, the first time."""
+        rows = max(1, BLOCK_BYTES // max(1, self.width))
+        blocks = (self.block(first, min(rows, self.shape[0] - first)) for first in range(0, self.shape[0], rows))
+        return digest_blocks(self.dtype, self.shape, blocks)
 
     def at(self, indices: np.ndarray) -> np.ndarray:
         """The rows at the given indices."""
@@ -184,6 +193,12 @@ class OnDisk:
                 refuse_unless_finite(self.block(first, min(self.block_rows, self.size - first)).samples, first)
             for column in self.columns:
                 column.checked = True
+
+    @cached_property
+    def digest(self) -> str:
+        """Of every row and weight."""
+        parts = [column.digest for column in self.columns]
+        return digest_of(str(self.treedef), parts, None if self.weights is None else digest_array(self.weights))
 
     def block(self, first: int, count: int) -> Rows:
         """`count` rows from the row `first` on, and their weights."""

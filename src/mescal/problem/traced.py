@@ -30,10 +30,10 @@ NAMES = {"name", "debug_info", "ctx_mesh"}  # parameters of equations that chang
 class Traced:
     """Equations, and the structure of what they return. Equal ones are one object, which compares by identity."""
 
-    __slots__ = ("__weakref__", "_key", "jaxpr", "structure")
+    __slots__ = ("__weakref__", "jaxpr", "key", "structure")
 
     def __init__(self, jaxpr: Jaxpr, structure: Any, key: Hashable):
-        self.jaxpr, self.structure, self._key = jaxpr, structure, key
+        self.jaxpr, self.structure, self.key = jaxpr, structure, key
 
     def __call__(self, constants: Sequence[Any], *arguments: Any) -> Any:
         """The function at `arguments`, with the arrays that it closes over."""
@@ -255,3 +255,6 @@ class _Same:
 
     def __hash__(self) -> int:
         return id(self.value)
+
+    def __repr__(self) -> str:
+        return f"the same {type(self.value).__name__} {self.value!r}"

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..experiments.store import StoredRun
-from ..files import write_whole
+from ..files import as_path, refuse_foreign, write_whole
 from .arrange import Group, arrange
 from .curves import MARKERS, columns
 from .look import LOOKS
@@ -36,6 +36,8 @@ FONT: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text: small files whose words can be found
     "svg.hashsalt": "mescal",  # the same runs give the same bytes
 }
+# What says in a file of each kind that mescal drew it: files that do not are not replaced.
+MARKS = {"svg": b"<dc:title>mescal</dc:title>", "png": b"Software\0mescal", "pdf": b"/Creator (mescal)"}
 INK, FAINT = "#222222", "#8a8a8a"
 
 
@@ -47,6 +49,7 @@ def write_figures(
     **Arguments:**
 
     - `runs`: stored runs; those that have not ended are left out.
+    - `folder`: figures that were drawn there before are replaced, and no other file.
     - `formats`: endings of files that matplotlib can write.
     - `prefix`: what the files' names begin with; the rest is the kind of problem and, if there are several, the tolerance.
 
@@ -70,7 +73,8 @@ def write_figures(
         with rc_context(FONT):
             figure = draw(groups)
             for ending in formats:
-                path = Path(folder) / f"{name}.{ending}"
+                path = as_path(folder, "folder") / f"{name}.{ending}"
+                refuse_foreign(path, MARKS.get(ending, b"mescal"))
                 write_whole(path, lambda file, figure=figure, ending=ending: _save(figure, file, ending))
                 written.append(path)
     return written
@@ -191,14 +195,17 @@ def _legend(figure: "Figure", groups: Sequence[Group], height: float):
 
 def _save(figure: "Figure", file: Any, ending: str):
     if ending == "png":
-        from PIL import Image
+        from PIL import Image, PngImagePlugin
 
         pixels = io.BytesIO()
         figure.savefig(pixels, format="png", dpi=DPI, facecolor="white")
         # A palette shows the same picture in a third of the bytes.
-        Image.open(pixels).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(file, "png", optimize=True)
+        small = Image.open(pixels).convert("RGB").quantize(256, dither=Image.Dither.NONE)
+        told = PngImagePlugin.PngInfo()
+        told.add_text("Software", "mescal")
+        small.save(file, "png", optimize=True, pnginfo=told)
         return
-    metadata = {"svg": {"Date": None, "Creator": "mescal"}, "pdf": {"CreationDate": None}}
+    metadata = {"svg": {"Date": None, "Creator": "mescal"}, "pdf": {"CreationDate": None, "Creator": "mescal"}}
     figure.savefig(file, format=ending, metadata=metadata.get(ending), facecolor="white")
 
 

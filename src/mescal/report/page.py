@@ -11,8 +11,8 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from ..experiments.store import StoredRun
-from ..files import write_text
+from ..experiments.store import PAGE, StoredRun
+from ..files import as_path, refuse_foreign, write_text
 from .arrange import Group, arrange
 from .chart import chart
 from .details import facts, settings, size
@@ -32,9 +32,10 @@ def write_report(runs: Sequence[StoredRun], path: Path | str) -> Path:
     **Arguments:**
 
     - `runs`: stored runs, of one problem or many; runs that have not ended are named and not counted as certified.
-    - `path`: the file to write; an older one is replaced, as a whole or not at all.
+    - `path`: the file to write; an older page is replaced, as a whole or not at all, and no other file.
     """
-    file = Path(path)
+    file = as_path(path, "path")
+    refuse_foreign(file, PAGE)
     write_text(file, render(runs))
     return file
 

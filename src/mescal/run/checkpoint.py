@@ -2,12 +2,14 @@
 
 A file is a line that names format and version, a line with the SHA-256 of what follows, and an .npz archive: the arrays, and
 JSON in one of them. The disk may fail while a run goes on: that is told once, and the run goes on without new checkpoints.
+Files in the folder that do not begin like one of these are somebody else's, whatever their names: they stay as they are.
 """
 
 import hashlib
 import io
 import json
 import logging
+import re
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +19,18 @@ import jax
 import numpy as np
 
 from ..errors import InputError
-from ..files import WriteError, cannot_read, write_text, write_whole
+from ..files import (
+    Hold,
+    WriteError,
+    begins_with,
+    cannot_read,
+    check_writable,
+    make_folder,
+    refuse_foreign,
+    remove_empty,
+    write_text,
+    write_whole,
+)
 from .setup import Setup
 from .snapshot import Snapshot, take
 from .state import State
@@ -28,6 +41,8 @@ SUFFIX = ".checkpoint"
 KEPT = 2
 CONTENT = "content"  # the array that holds JSON
 ENDED = "ended"  # the file that says that the run has come to its end: a new one may take its place
+OVER = MAGIC.decode() + "folder of a run that has come to its end\n"  # what that file says
+PART = re.compile(r"\.(\d+\.checkpoint|ended)\.[0-9a-f]{16}\.part")  # what a killed writer leaves
 
 log = logging.getLogger("mescal")
 
@@ -51,18 +66,38 @@ class Checkpoints:
     def __init__(self, folder: Path, every: float, about: dict[str, Any], fresh: bool):
         self.folder, self.every, self.about = folder, every, about
         self.failed = False
-        found = files(folder)
-        if fresh and found and not (folder / ENDED).exists():
+        self.writes = jax.process_index() == 0  # states are replicated: one process writes for all
+        self._made: list[Path] = []
+        self._hold: Hold | None = None
+        if self.writes:
+            self._made = make_folder(folder)
+            self._hold = Hold(folder)
+        try:
+            self._look(fresh)
+        except InputError:
+            self.release()
+            raise
+        self.last = time.monotonic()
+
+    def _look(self, fresh: bool):
+        """Find out what the folder holds, and remove what a run that is over and a killed writer left."""
+        found = files(self.folder)
+        if fresh and found and not is_ours(self.folder / ENDED):
             raise InputError(
-                f"{folder} holds checkpoints of a run that has not come to its end",
+                f"{self.folder} holds checkpoints of a run that has not come to its end",
                 "a new folder, or one whose run is over",
                 "carry that run on with mescal.resume, name another folder, or remove it",
             )
-        self.number = 1 + max((_number(path) for path in found), default=0)
-        self.writes = jax.process_index() == 0  # states are replicated: one process writes for all
+        refuse_foreign(self.folder / ENDED, MAGIC)
+        self.number = 1 + max((_number(path) for path in _named(self.folder)), default=0)
         if self.writes:
-            _clean(folder, found if fresh else [])
-        self.last = time.monotonic()
+            _clean(self.folder, found if fresh else [])
+
+    def release(self):
+        """Let the folder go when the run is over, however it ended; one that was made for nothing goes."""
+        if self._hold is not None:
+            self._hold.release()
+        remove_empty(self._made)
 
     def save(self, here: Setup, state: State, force: bool = False):
         """Store the run if it is time, or by `force`; the oldest file goes once the new one is safe."""
@@ -87,14 +122,11 @@ class Checkpoints:
         self.last = time.monotonic()
 
     def end(self):
-        """Say that the run has nothing left to do; a folder in which nothing had to be stored goes."""
-        if not self.writes:
-            return
-        with suppress(WriteError, OSError):
-            if files(self.folder):
-                write_text(self.folder / ENDED, "")
-            else:
-                self.folder.rmdir()
+        """Say that the run has nothing left to do."""
+        if self.writes:
+            with suppress(WriteError, OSError):
+                if files(self.folder):
+                    write_text(self.folder / ENDED, OVER)
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:08d}{SUFFIX}"
@@ -137,7 +169,7 @@ def read_checkpoint(path: Path) -> Stored:
 
 def read_latest(folder: Path) -> Stored:
     """The newest checkpoint of a folder that is whole; a damaged newer one becomes a warning."""
-    found = files(folder)
+    found = _named(folder)
     if not found:
         raise InputError(
             f"{folder} holds no checkpoint",
@@ -166,9 +198,26 @@ def forget_newer(path: Path):
 
 
 def files(folder: Path) -> list[Path]:
-    """The checkpoints of a folder, oldest first."""
+    """The checkpoints of a folder that mescal wrote, oldest first."""
+    return [path for path in _named(folder) if is_ours(path)]
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a file begins as mescal begins the files of a checkpoint folder."""
+    return begins_with(path, MAGIC)
+
+
+def remove(folder: Path):
+    """Remove the checkpoints of a run that is over, and the folder if nothing else is in it."""
+    if folder.is_dir():
+        _clean(folder, files(folder))
+        remove_empty([folder])
+
+
+def _named(folder: Path) -> list[Path]:
+    """Files with the names of checkpoints, oldest first."""
     try:
-        return sorted(path for path in folder.glob(f"*{SUFFIX}") if path.stem.isdigit())
+        return sorted((path for path in folder.glob(f"*{SUFFIX}") if path.stem.isdecimal()), key=_number)
     except OSError as error:
         raise cannot_read(folder, error) from error
 
@@ -178,21 +227,16 @@ def _number(path: Path) -> int:
 
 
 def check_folder(folder: Path):
-    """Make the folder, and raise where nothing can be written to it."""
-    probe = folder / f".writable{SUFFIX}"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise WriteError.of(folder, error) from error
+    """Raise where nothing can be written to the folder; it is not made yet."""
+    check_writable(folder)
 
 
 def _clean(folder: Path, old: list[Path]):
-    """Make the folder, and remove what a run that is over and a killed writer left."""
+    """Remove what a run that is over and a killed writer left, and nothing that somebody else wrote."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for path in (*old, *folder.glob(f".*{SUFFIX}.*.part"), folder / ENDED):
+        parts = [path for path in folder.glob(".*.part") if PART.fullmatch(path.name)]
+        ended = [path for path in [folder / ENDED] if is_ours(path)]
+        for path in (*old, *parts, *ended):
             path.unlink(missing_ok=True)
     except OSError as error:
         raise WriteError.of(folder, error) from error

@@ -1,6 +1,8 @@
-"""What makes two problems the same for a checkpoint: structure, samples of the data, and what the functions say at the start."""
+"""What makes two problems the same for a checkpoint: structure, every row, the functions' equations, and their values at the start.
 
-import hashlib
+Equations are those that one version of JAX makes of a function: where another one wrote the checkpoint, the values must do.
+"""
+
 from dataclasses import fields
 from typing import Any
 
@@ -9,10 +11,10 @@ import jax
 import numpy as np
 
 from ..errors import InputError
-from ..problem import OnDisk, Population, RowStream, Sampler, Sharded, Source
+from ..problem.digest import digest_array, digest_function, digest_of
+from ..problem.traced import trace
 from .setup import Setup
 
-ROWS, BYTES = 4096, 16 << 20  # of each array that are looked at, spread over it evenly
 CLOSE = 1e-3  # relative: rounding differs between machines, functions differ by more
 
 
@@ -28,9 +30,11 @@ def fingerprint(run: Setup, probe: np.ndarray) -> dict[str, Any]:
             for name, kind, shape in zip(layout.names, layout.kinds, layout.shapes, strict=True)
         ],
         "populations": [source.size for source in run.problem.sources],
-        "data": [_digest(source) for source in run.problem.sources],
+        "data": [source.digest for source in run.problem.sources],
         "solver": describe(run.asked),
-        "functions": [float(value) for value in probe],
+        "bounds": _numbers(run),
+        "functions": [jax.__version__, _functions(run)],
+        "values": [float(value) for value in probe],
     }
 
 
@@ -39,8 +43,10 @@ def refuse_another(run: Setup, probe: np.ndarray, stored: dict[str, Any], where:
     own = fingerprint(run, probe)
     for name, value in own.items():
         before = stored.get(name)
-        if name == "functions":
+        if name == "values":
             same = _close(before or [], value)
+        elif name == "functions" and isinstance(before, list) and before[:1] != value[:1]:
+            same = True  # of another JAX
         else:
             same = before == value
         if not same:
@@ -61,9 +67,13 @@ def describe(module: Any) -> Any:
 
 def _differ(name: str, before: Any, now: Any) -> str:
     if name == "data":
-        return "had other rows"
+        return "had other rows or weights"
+    if name == "bounds":
+        return "or coefficients were others"
     if name == "functions":
-        return "had other values at the start"
+        return "had other equations, other numbers in them, or closed over other arrays"
+    if name == "values":
+        return "at the start were others"
     return f"were {before}, not {now}" if isinstance(now, list) else f"was {before}, not {now}"
 
 
@@ -73,33 +83,25 @@ def _close(before: list[float], now: list[float]) -> bool:
 
 
 def _bounds(domain: Any) -> str:
-    """A checksum of the numbers of a set."""
-    digest = hashlib.sha256()
-    for leaf in jax.tree.leaves(domain):
-        if eqx.is_array_like(leaf):
-            digest.update(np.ascontiguousarray(np.asarray(leaf)).tobytes())
-    return digest.hexdigest()[:16]
+    """A digest of the numbers of a set, and of its kind."""
+    leaves, structure = jax.tree.flatten(domain)
+    numbers = [digest_array(np.asarray(leaf)) for leaf in leaves if eqx.is_array_like(leaf)]
+    return digest_of(str(structure), numbers)
 
 
-def _digest(source: Source) -> str:
-    """A checksum of rows spread over the arrays; those that other processes hold are left to the other tests."""
-    if isinstance(source, Sampler):
-        return "stream"
-    if isinstance(source, RowStream):
-        return _digest(source.population)
-    digest = hashlib.sha256()
-    if isinstance(source, Sharded) and not all(leaf.is_fully_addressable for leaf in jax.tree.leaves(source.arrays)):
-        return digest.hexdigest()
-    if isinstance(source, (OnDisk, Sharded)):
-        rows = source.at(np.unique(np.linspace(0, source.size - 1, min(source.size, ROWS)).astype(np.int64)))
-        digest.update(b"".join(np.ascontiguousarray(leaf).tobytes() for leaf in jax.tree.leaves(rows)))
-        return digest.hexdigest()
-    assert isinstance(source, Population)
-    for leaf in (*jax.tree.leaves(source.arrays), *([] if source.weights is None else [source.weights])):
-        if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable:
-            continue
-        width = max(1, int(np.prod(leaf.shape[1:])) * leaf.dtype.itemsize)
-        count = max(1, min(leaf.shape[0], ROWS, BYTES // width))
-        rows = np.unique(np.linspace(0, leaf.shape[0] - 1, count).astype(np.int64))
-        digest.update(np.ascontiguousarray(np.asarray(leaf[rows])).tobytes())
-    return digest.hexdigest()
+def _numbers(run: Setup) -> str:
+    """A digest of what stands beside the functions: coefficients, constants and bounds."""
+    program = run.program
+    numbers = (program.coefficients, program.objective_constant, program.constraint_constant)
+    return digest_of([digest_array(np.asarray(number)) for number in numbers])
+
+
+def _functions(run: Setup) -> str:
+    """A digest of the equations of all functions, in their places, with what they close over."""
+    program, domain = run.program, run.problem.domain
+    parts: list[Any] = [program.fixed, program.families]
+    parts += [[digest_array(constant) for constant in group] for group in program.constants]
+    if any(callable(leaf) for leaf in jax.tree.leaves(domain)):
+        at = program.parameters.arrays(np.zeros(program.parameters.size, run.dtype))
+        parts.append(digest_function(*trace(domain.project, at)))
+    return digest_of(parts)

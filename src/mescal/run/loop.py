@@ -30,8 +30,12 @@ class Run(NamedTuple):
     probe: np.ndarray  # what the functions say at the start, for checkpoints
 
     def go(self) -> Result:
-        """Legs until a certificate, a cap, a budget, or an interruption."""
-        return go(self.method, self.here, self.state)
+        """Legs until a certificate, a cap, a budget, or an interruption; then the folder of the checkpoints is let go."""
+        try:
+            return go(self.method, self.here, self.state)
+        finally:
+            if self.here.checkpoints is not None:
+                self.here.checkpoints.release()
 
 
 def go(method: Method, here: Setup, state: State) -> Result:

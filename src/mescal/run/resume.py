@@ -1,7 +1,6 @@
 """Carrying on a run from its checkpoints: everything that was asked of it is in them, but for the problem's functions and data."""
 
 from dataclasses import asdict, fields, replace
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -10,6 +9,7 @@ import numpy as np
 from .. import solvers
 from ..certificate import Tolerance
 from ..errors import InputError, InputTypeError
+from ..files import as_path
 from ..problem import Problem
 from ..solvers import Solver
 from ..theory.constants import ProblemConstants
@@ -57,13 +57,12 @@ def resume(
             "the mescal.Problem that the run was started with",
             "build it as before, and pass it",
         )
-    stored = read_latest(Path(path))
+    folder = as_path(path, "path")
+    stored = read_latest(folder)
     about = stored.about
     _refuse_another_version(stored)
     limits = {"max_outer": max_outer, "max_work": max_work, "max_seconds": max_seconds}
-    settings = _settings(
-        about["settings"], limits, {"callback": callback, "progress": progress, "checkpoint": Path(path)}
-    )
+    settings = _settings(about["settings"], limits, {"callback": callback, "progress": progress, "checkpoint": folder})
     chosen = _solver(stored, solver)
     vector = np.asarray(about["x0"], np.float64)
     first = _parameters(stored, problem, vector, x0)
@@ -71,20 +70,20 @@ def resume(
     start = (
         None if warm is None else Start(first, _arrays(warm["slack"]), _arrays(warm["multipliers"]), warm["penalty"])
     )
-    made = prepare if isinstance(chosen, Solver) else chosen.prepare
-    run = made(problem, first if about["x0_given"] else None, chosen, settings, start)
-    refuse_another(run.here, run.probe, about["problem"], stored.path)
-    state = restore(run.method, run.here, run.state, stored.snapshot)
-    run.here.clock.carry_on(about["seconds"], about["compiling"])
-    if jax.process_index() == 0:
-        forget_newer(stored.path)  # damaged: it must not take the place of a good one
     told = {name: about[name] for name in about if name not in ("seconds", "compiling")}
-    here = replace(
-        run.here,
-        warnings=(*run.here.warnings, *stored.warnings),
-        checkpoints=Checkpoints(Path(path), settings.checkpoint_seconds, told, fresh=False),
-    )
-    return Run(run.method, here, state, run.probe).go()
+    kept = Checkpoints(folder, settings.checkpoint_seconds, told, fresh=False)
+    try:
+        made = prepare if isinstance(chosen, Solver) else chosen.prepare
+        run = made(problem, first if about["x0_given"] else None, chosen, settings, start)
+        refuse_another(run.here, run.probe, about["problem"], stored.path)
+        state = restore(run.method, run.here, run.state, stored.snapshot)
+        run.here.clock.carry_on(about["seconds"], about["compiling"])
+        if jax.process_index() == 0:
+            forget_newer(stored.path)  # damaged: it must not take the place of a good one
+        here = replace(run.here, warnings=(*run.here.warnings, *stored.warnings), checkpoints=kept)
+        return Run(run.method, here, state, run.probe).go()
+    finally:
+        kept.release()
 
 
 def _about(run: Run, x0_given: bool, start: Start | None) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """What `minimize` was asked, checked: tolerances, caps and budgets, penalty schedule, dual rule."""
 
-import os
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
 from numbers import Integral, Real
@@ -12,6 +11,7 @@ import numpy as np
 from ..certificate import Tolerance, as_tolerance
 from ..certificate.second_order import CONES
 from ..errors import InputError, InputTypeError
+from ..files import as_path
 from ..solvers.base import Solver
 from ..theory.constants import ProblemConstants
 
@@ -71,9 +71,7 @@ def check_settings(**given: Any) -> Settings:
     for name in ("callback", "progress"):
         if given[name] is not None and not callable(given[name]):
             raise InputTypeError(f"{name}={given[name]!r}", "a function of one history row", "leave it out if unsure")
-    if given["checkpoint"] is not None and not isinstance(given["checkpoint"], (str, os.PathLike)):
-        raise InputTypeError(f"checkpoint={given['checkpoint']!r}", "the path of a folder", "leave it out to keep none")
-    given["checkpoint"] = None if given["checkpoint"] is None else Path(given["checkpoint"])
+    given["checkpoint"] = None if given["checkpoint"] is None else as_path(given["checkpoint"], "checkpoint")
     if not _is_number(given["checkpoint_seconds"]) or not given["checkpoint_seconds"] >= 0:
         raise InputError(
             f"checkpoint_seconds={given['checkpoint_seconds']!r}", "seconds between checkpoints", "use the default, 60"
