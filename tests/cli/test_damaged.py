@@ -101,7 +101,7 @@ def flip(folder: Path, name: str, at: float):
 @pytest.mark.parametrize("at", [0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0])
 @pytest.mark.parametrize("name", ["config.json", "result.json", "history.csv", "solution.npz"])
 def test_one_byte_is_enough_to_be_told(mescal, copy, stored_folder, name, at):
-    """The highest bit of one byte: no text of ours has it. An archive has bytes on which nothing depends: its arrays stay as they are."""
+    """The highest bit of one byte: no text of ours has it. Of an archive, some bytes change nothing in its arrays."""
     flip(copy, name, at)
     seen = 0
     for command in COMMANDS:
