@@ -4,13 +4,17 @@ Nothing is replaced or deleted that mescal did not write: what it writes says so
 """
 
 import errno
+import io
 import json
 import os
 import secrets
+import zipfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
+
+import numpy as np
 
 from .errors import InputError, InputTypeError
 
@@ -20,6 +24,7 @@ except ImportError:  # systems without it hold nothing
     fcntl = None
 
 LOCK = ".mescal-lock"
+DEPTH = 32  # of JSON: files of ours have less than ten levels
 _ADVICE = {
     errno.ENOSPC: "free some space, or write to another disk; nothing half-written was left behind",
     errno.EDQUOT: "free some of your quota, or write elsewhere; nothing half-written was left behind",
@@ -194,15 +199,33 @@ def read_json(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise cannot_read(path, error) from error
-    except ValueError:
+    except (ValueError, RecursionError):
         content = None
-    if not isinstance(content, dict):
+    if not isinstance(content, dict) or not _is_shallow(content):
         raise InputError(
             f"{path} is not a JSON object",
             "a file that mescal wrote",
             "remove the folder and run it again, or restore it from a copy",
         )
     return content
+
+
+def read_arrays(content: bytes) -> dict[str, np.ndarray]:
+    """The arrays of an .npz archive; ValueError for whatever is not one as `np.savez` writes it, pickles among them."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = archive.infolist()
+        if any(m.compress_type != zipfile.ZIP_STORED or m.file_size > len(content) for m in members):
+            raise ValueError("members that are larger than they look")
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except Exception as error:  # numpy, zipfile and struct each have their own for bytes that make no sense
+        raise ValueError(f"no archive of arrays: {error}") from error
+
+
+def _is_shallow(content: Any, left: int = DEPTH) -> bool:
+    parts = content.values() if isinstance(content, dict) else content if isinstance(content, list) else ()
+    return left > 0 and all(_is_shallow(part, left - 1) for part in parts)
 
 
 def cannot_read(path: Path, error: OSError) -> InputError:

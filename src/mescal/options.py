@@ -5,9 +5,23 @@ import math
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
+
 from .errors import InputError, InputTypeError
 
 Names = tuple[str, ...]
+
+
+def real_number(value: Any) -> float | None:
+    """A number as a float, finite or not; None for what is none: truth values, text, complex numbers, arrays, and whole numbers
+    beyond all floats.
+    """
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (Real, np.integer, np.floating)):
+        return None
+    try:
+        return float(value)  # pyright: ignore[reportArgumentType]
+    except OverflowError:
+        return None
 
 
 def check_options(owner: Any, *, zero: Names = (), above_one: Names = (), below_one: Names = ()) -> None:
@@ -27,7 +41,9 @@ def check_options(owner: Any, *, zero: Names = (), above_one: Names = (), below_
         if isinstance(value, bool) or not isinstance(value, Integral if whole else Real):
             what = "a whole number" if whole else "a number"
             raise InputTypeError(f"{_name(owner)}({field.name}={value!r})", what, _advice(default))
-        number = float(value)
+        number = real_number(value)
+        if number is None:
+            raise InputError(f"{_name(owner)}({field.name}) is beyond all floats", "a number", _advice(default))
         least = 1 if whole and default != 0 and field.name not in zero else 0
         wrong, bounds = not (math.isfinite(number) and number >= least), f"at least {least}"
         if field.name in above_one:

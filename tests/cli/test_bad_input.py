@@ -128,7 +128,7 @@ def test_a_full_disk_is_said_before_anything_is_computed(mescal, tiny, tmp_path,
     monkeypatch.setattr("mescal.files.os.fsync", failing(errno.ENOSPC))
     result = mescal("solve", *tiny, "--out", "r", "-q")
     assert result.exit_code == 1 and "no space left" in result.stderr and "free some space" in result.stderr
-    assert list((tmp_path / "r").iterdir()) == []
+    assert not (tmp_path / "r").exists()
 
 
 def test_a_disk_that_fills_during_a_run(mescal, tiny, tmp_path, monkeypatch):

@@ -119,11 +119,21 @@ def test_folders_without_runs_are_refused(tmp_path):
         load_runs(tmp_path / "nowhere")
 
 
+def without_digests(folder):
+    """As if somebody had changed result.json along with the others."""
+    content = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    del content["files"]
+    (folder / "result.json").write_text(json.dumps(content), encoding="utf-8")
+
+
 @pytest.mark.parametrize("text", ["a,b\n1\n", "work\nmany\n", ""])
 def test_a_damaged_history_is_named(tmp_path, stored, text):
     for name in ("config.json", "result.json"):
         (tmp_path / name).write_bytes((stored.path / name).read_bytes())
     (tmp_path / "history.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=r"history\.csv is not what was written"):
+        load_run(tmp_path)
+    without_digests(tmp_path)
     with pytest.raises(InputError, match=r"history\.csv is not a history"):
         load_run(tmp_path)
 

@@ -1,5 +1,6 @@
 """A run that is carried on from any of its checkpoints ends as if it had never stopped; damage and mistakes are named."""
 
+import io
 import json
 import logging
 import os
@@ -14,8 +15,9 @@ import pytest
 
 import mescal
 from mescal import E, InputError, Status, problems
-from mescal.files import LOCK, Hold
+from mescal.files import LOCK, Hold, read_arrays
 from mescal.run import checkpoint as checkpoints, fingerprint as fingerprints
+from mescal.run.snapshot import Snapshot
 from mescal.solvers import Spider
 
 ROWS = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32) + np.float32(0.5)
@@ -275,6 +277,68 @@ def test_a_checkpoint_of_another_version_is_refused_by_name(problem, stopped):
     newest.write_bytes(newest.read_bytes().replace(b"checkpoint 1", b"checkpoint 9", 1))
     with pytest.raises(InputError, match="a checkpoint of format 9"):
         mescal.resume(stopped, problem)
+
+
+def without(name):
+    return lambda content: {key: value for key, value in content.items() if key != name}
+
+
+def told(name, value):
+    return lambda content: content | {name: value}
+
+
+HOSTILE = {
+    "about: no settings": ("about", without("settings")),
+    "about: settings of another kind": ("about", told("settings", [1, 2])),
+    "about: a setting that nobody knows": ("about", lambda a: a | {"settings": a["settings"] | {"x": 1}}),
+    "about: a limit in words": ("about", lambda a: a | {"settings": a["settings"] | {"max_work": "all"}}),
+    "about: a tolerance in words": ("about", lambda a: a | {"settings": a["settings"] | {"tolerance": "small"}}),
+    "about: no solver": ("about", without("solver")),
+    "about: a solver that nobody knows": ("about", told("solver", {"name": "../spider"})),
+    "about: a solver without a name": ("about", told("solver", {})),
+    "about: x0 in words": ("about", told("x0", ["a", "b", "c"])),
+    "about: x0 too short": ("about", told("x0", [1.0])),
+    "about: x0 of NaN": ("about", told("x0", [float("nan")] * 3)),
+    "about: structure of another kind": ("about", told("structure", {"set": []})),
+    "about: structure that asks for too much": ("about", told("structure", {"shape": [10**12], "dtype": "float32"})),
+    "about: a warm start of another kind": ("about", told("start", {"slack": 1})),
+    "about: no problem": ("about", without("problem")),
+    "about: seconds in words": ("about", told("seconds", "long")),
+    "state: no penalty": ("state", without("penalty")),
+    "state: a penalty in words": ("state", told("penalty", "high")),
+    "state: work of another kind": ("state", told("work", [1])),
+    "state: history of another kind": ("state", told("history", 3)),
+    "state: a row in words": ("state", lambda c: c | {"history": [row | {"work": "x"} for row in c["history"]]}),
+    "state: a row without work": ("state", lambda c: c | {"history": [without("work")(row) for row in c["history"]]}),
+    "state: a goal of another kind": ("state", told("leg", {"goal": {"constants": None}})),
+    "arrays: none": ("arrays", lambda arrays: {}),
+    "arrays: of another type": ("arrays", lambda arrays: {k: v.astype(str) for k, v in arrays.items()}),
+    "arrays: of another shape": ("arrays", lambda arrays: {k: v[None] for k, v in arrays.items()}),
+}
+
+
+@pytest.mark.parametrize(("where", "change"), HOSTILE.values(), ids=HOSTILE)
+def test_hostile_content_under_a_right_checksum_is_an_error_in_three_parts(problem, stopped, where, change):
+    for path in checkpoints.files(stopped):
+        stored = checkpoints.read_checkpoint(path)
+        parts = {"about": stored.about, "state": stored.snapshot.content, "arrays": stored.snapshot.arrays}
+        parts[where] = change(parts[where])
+        checkpoints.write_checkpoint(path, parts["about"], Snapshot(parts["state"], parts["arrays"]))
+    with pytest.raises(InputError) as caught:
+        mescal.resume(stopped, problem)
+    assert caught.value.found and caught.value.expected and caught.value.advice
+
+
+def test_archives_that_are_larger_than_they_look_are_not_read():
+    packed = io.BytesIO()
+    np.savez_compressed(packed, x=np.zeros(1 << 20))
+    with pytest.raises(ValueError, match="larger than they look"):
+        read_arrays(packed.getvalue())
+    pickled = io.BytesIO()
+    np.savez(pickled, x=np.array([object()]))  # pyright: ignore[reportArgumentType]
+    for content in (b"", b"PK", packed.getvalue()[:-30], pickled.getvalue()):
+        with pytest.raises(ValueError, match="no archive of arrays"):
+            read_arrays(content)
 
 
 def test_another_solver_is_refused(problem, stopped):

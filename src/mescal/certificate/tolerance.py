@@ -1,12 +1,12 @@
 """How small is small enough: tolerances for stationarity and feasibility, for curvature, and against flatness."""
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from ..errors import InputError, InputTypeError
+from ..options import real_number
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,16 @@ class Tolerance:
             value = getattr(self, name)
             if value is None and name == "relative":
                 continue
-            if not isinstance(value, (Real, np.generic)) or isinstance(value, bool):
+            number = real_number(value)
+            if number is None:
                 raise InputTypeError(
-                    f"tolerance {name}={value!r}", "a positive number", "write for example Tolerance(0.01, 0.01)"
+                    f"tolerance {name}={str(value)[:40]} of type {type(value).__name__}",
+                    "a positive number",
+                    "write for example Tolerance(0.01, 0.01)",
                 )
-            if not 0 < float(value) < np.inf:  # pyright: ignore[reportArgumentType]
+            if not 0 < number < np.inf:
                 raise InputError(f"tolerance {name}={value}", "a positive finite number", "use for example tol=0.01")
-            object.__setattr__(self, name, float(value))  # pyright: ignore[reportArgumentType]
+            object.__setattr__(self, name, number)
 
 
 def as_tolerance(tol: Any) -> Tolerance:

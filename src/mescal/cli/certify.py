@@ -98,16 +98,10 @@ def again(stored: StoredRun, given: Task, held: Tolerance, cone: str, alone: boo
             f"{start.size}, as the problem has parameters",
             "run it again with --force",
         )
-    judged = {} if alone else {"multipliers": solution["multipliers"], "slack": solution["slack"]}
-    return judge(
-        named.problem,
-        program.parameters.restore(solution["x"]),
-        tol=held,
-        cone=cone,
-        penalty=stored.result["penalty"],
-        **judged,
-        **how,
-    )
+    judged: dict[str, Any] = {} if alone else {"multipliers": solution["multipliers"], "slack": solution["slack"]}
+    if stored.result["penalty"] is not None:  # infinite
+        judged["penalty"] = stored.result["penalty"]
+    return judge(named.problem, program.parameters.restore(solution["x"]), tol=held, cone=cone, **judged, **how)
 
 
 @dataclass(frozen=True)
@@ -124,6 +118,11 @@ def compare(stored: StoredRun, certificate: Certificate) -> Agreement:
     before, now = stored.result["certificate"], certificate.to_dict()
     for name in ("stationarity", "feasibility", "objective"):
         old, new = before[name], now[name]
+        ends = [measured[end] for measured in (old, new) for end in ("lower", "upper", "value")]
+        if None in ends:
+            if old["value"] is None and new["value"] is None:
+                continue
+            return Agreement(False, f"The stored {name} was {old['value']}; it is {new['value']} now.")
         low, high = max(old["lower"], new["lower"]), min(old["upper"], new["upper"])
         if low - high > AGREES * max(1e-3, abs(new["value"])):
             return Agreement(False, f"The stored {name} was {old['value']:.6g}; it is {new['value']:.6g} now.")

@@ -15,10 +15,11 @@ from rich.text import Text
 from .. import problems
 from ..datasets.lookup import unknown_name
 from ..errors import InputError
-from ..experiments import StoredRun, compare as rows_of, load_runs, product
+from ..experiments import StoredRun, compare as rows_of, load_readable, product
 from ..experiments.table import HEAD, ComparisonRow, Spread, cells, count, markdown, to_json
 from . import options
 from .failure import CERTIFIED, FAILED
+from .report import tell_left_out
 from .screen import results
 from .sweeping import sweep_shown
 
@@ -108,8 +109,9 @@ def compare(
     """
     folders = [Path(text) for text in what if Path(text).is_dir()]
     names = [known_problem(text) for text in what if not Path(text).is_dir()]
-    runs: list[StoredRun] = load_runs(folders) if folders else []
-    complete, reference = True, compared_with(to, runs, (solver or SOLVERS) if names else [])
+    runs, left_out = load_readable(folders, tasks=True) if folders else ([], {})
+    tell_left_out(left_out, False)
+    complete, reference = not left_out, compared_with(to, runs, (solver or SOLVERS) if names else [])
     if names:
         texts = options.assignments(assign, "--set")
         tasks = [
@@ -126,7 +128,7 @@ def compare(
             )
         ]
         swept = sweep_shown(tasks, out, jobs, force, quiet or as_json)
-        runs, complete = [*runs, *swept.runs], not swept.failed
+        runs, complete = [*runs, *swept.runs], complete and not swept.failed
     rows = rows_of(runs, reference)
     if not rows:
         raise InputError("none of these runs has ended", "finished runs", "carry them on with `mescal resume`")

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from ..errors import InputError
 from ..files import WriteError
 from .screen import complaints
 
+USAGE_ERROR: Any = typer.BadParameter.__base__
 CERTIFIED, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
@@ -28,6 +30,12 @@ def reported(command: Callable[..., Any]) -> Callable[..., Any]:
             tell(error, bool(options.get("as_json")))
             # The user's request was in order where a disk or a server was not.
             raise typer.Exit(FAILED if isinstance(error, (WriteError, DownloadError)) else USAGE) from None
+        except Exception as error:
+            if not options.get("as_json") or isinstance(error, (typer.Exit, typer.Abort, USAGE_ERROR)):
+                raise
+            tell(_unforeseen(error), True)
+            traceback.print_exc()
+            raise typer.Exit(FAILED) from None
         except SystemExit as leaving:
             # Commands end by typer's Exit: this comes from a problem's own code, and its 0 would say that a point is certified.
             tell(_left(leaving), bool(options.get("as_json")))
@@ -37,6 +45,14 @@ def reported(command: Callable[..., Any]) -> Callable[..., Any]:
             raise typer.Exit(INTERRUPTED) from None
 
     return wrapped
+
+
+def _unforeseen(error: Exception) -> InputError:
+    return InputError(
+        f"{type(error).__name__}: {error}",
+        "a command that works, or an error that says why not",
+        "see the traceback on standard error; if it is in mescal, please report it",
+    )
 
 
 def _left(leaving: SystemExit) -> InputError:

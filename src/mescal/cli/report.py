@@ -2,16 +2,18 @@
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
 from ..errors import InputError
-from ..experiments import StoredRun, load_runs
+from ..experiments import StoredRun, load_readable
 from ..experiments.store import REPORT
 from . import options
-from .screen import results
+from .screen import complaints, results
 from .show import shown_path
 
 
@@ -37,13 +39,19 @@ def report(
     mescal report runs/compare --out compare.html --open
     mescal report runs/reproduce --figures figures
     ```
+
+    Of many runs, those that cannot be read are left out and named.
     """
-    stored = some_ended(load_runs(runs))
+    stored, left_out = load_readable(runs)
+    some_ended(stored)
+    tell_left_out(left_out, as_json)
     page = Path(os.path.commonpath([run.resolve() for run in runs])) / REPORT if len(runs) > 1 else runs[0] / REPORT
     written = reporting("write_report")(stored, page if out is None else out)
     drawn = [] if figures is None else reporting("write_figures")(stored, figures)
     if as_json:
-        typer.echo(json.dumps({"report": str(written), "figures": [str(file) for file in drawn], "runs": len(stored)}))
+        told = {"report": str(written), "figures": [str(file) for file in drawn], "runs": len(stored)}
+        missing = {str(path): error.found for path, error in left_out.items()}
+        typer.echo(json.dumps(told | ({"left_out": missing} if missing else {})))
     else:
         console = results()
         console.print(f"Wrote {shown_path(written)} about {len(stored)} run{'s' * (len(stored) != 1)}.", soft_wrap=True)
@@ -51,6 +59,15 @@ def report(
             console.print(f"Wrote {shown_path(file)}.", soft_wrap=True)
     if open_it:
         typer.launch(str(written))
+
+
+def tell_left_out(left_out: Mapping[Path, InputError], quiet: bool):
+    """Name the runs that could not be read."""
+    for path, error in left_out.items():
+        if not quiet:
+            complaints().print(
+                Text.assemble((f"left out {shown_path(path)}: ", "red bold"), error.found), soft_wrap=True
+            )
 
 
 def some_ended(runs: list[StoredRun]) -> list[StoredRun]:

@@ -40,9 +40,10 @@ def resume(
     """
     limits = {"max_seconds": max_seconds, "max_work": max_work, "max_outer": max_outer}
     stored = load_run(run)
+    given = Task.from_config(stored.config)
     if stored.finished and not any(limits.values()):
         return finish(stored, as_json, "This run has come to its end; nothing was run.")
     keep_compilations()
-    with Progress(Task.from_config(stored.config), quiet=quiet or as_json) as progress:
+    with Progress(given, quiet=quiet or as_json) as progress:
         stored = resume_run(run, limits, progress=progress, trust=options.trusted(trust, problem_file))
     return finish(stored, as_json)

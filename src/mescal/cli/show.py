@@ -1,5 +1,6 @@
 """A run as a person sees it in the terminal: verdict first, the three measures against their tolerances, then the rest."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from ..experiments import StoredRun, Task
 from ..experiments.result_file import long_tolerance
 from ..experiments.table import count
 
+EMPTY_CONE = "the cone is {0}"  # the judge's words where there is no direction to test: null there is +infinity
 BAR = 20  # cells
 ACTIVE = 1e-3  # of a multiplier or a value: below it counts as nothing when a constraint is described in a word
 
@@ -71,12 +73,17 @@ def measure_table(certificate: Mapping[str, Any], tolerance: Tolerance) -> Table
         rows.append(("relative stationarity", certificate["relative_stationarity"], "upper", tolerance.relative))
     for name, measured, end, limit in rows:
         bound = measured[end]
-        against = 0.0 if bound is None else max(0.0, -bound) if end == "lower" else bound
+        missing = 0.0 if EMPTY_CONE in measured["how"] else math.inf
+        against = missing if bound is None else max(0.0, -bound) if end == "lower" else bound
         met = against <= limit
         sign = ">= -" if end == "lower" else "<= "
         mark = Text("met", "green") if met else Text(f"{against / limit:.3g} times too large", "red bold")
         value = "none" if measured["value"] is None else f"{measured['value']:.3g}"
-        if bound is not None and abs(bound - measured["value"]) > 1e-6 * max(1.0, abs(bound)):
+        if (
+            bound is not None
+            and measured["value"] is not None
+            and abs(bound - measured["value"]) > 1e-6 * max(1.0, abs(bound))
+        ):
             value += f", at {'least' if end == 'lower' else 'most'} {bound:.3g}"
         table.add_row(name, Text(value, "bold"), Text(f"{sign}{limit:g}", "dim"), _gauge(against / limit), mark)
     return table
@@ -87,7 +94,7 @@ def facts(result: Mapping[str, Any]) -> Table:
     table = Table.grid(padding=(0, 2))
     work, seconds = result["work"], result["seconds"]
     optimum = "" if result.get("optimum") is None else f" (best known {result['optimum']:.6g})"
-    table.add_row("objective", f"{result['objective']:.6g}{optimum}")
+    table.add_row("objective", f"{_number(result['objective'])}{optimum}")
     kinds = {entry["name"]: entry["kind"] for entry in result.get("statement", {}).get("constraints", [])}
     for name, value in result["constraints"].items():
         table.add_row("constraint", constraint_line(name, kinds.get(name, "=="), value, result["multipliers"][name]))
@@ -129,6 +136,10 @@ def shown_path(path: Path) -> str:
         return str(path.resolve().relative_to(Path.cwd()))
     except ValueError:
         return str(path)
+
+
+def _number(value: float | None) -> str:
+    return "none" if value is None else f"{value:.6g}"
 
 
 def _gauge(share: float) -> RenderableType:

@@ -62,7 +62,9 @@ class SweepProgress:
         result = load_run(folder).result
         assert result is not None
         verdict = ("certified", "green") if result["converged"] else (result["status"].replace("_", " "), "red")
-        told = f"{count(result['work']['total'])} evaluations, objective {result['objective']:.4g}"
+        told = f"{count(result['work']['total'])} evaluations"
+        if result["objective"] is not None:
+            told += f", objective {result['objective']:.4g}"
         return Text.assemble(verdict, f"  {short(given)}  ", (told, "dim"))
 
 

@@ -12,6 +12,7 @@ experiments.compare(swept.runs)
 """
 
 from .own_problem import OwnProblem as OwnProblem, own_problem as own_problem
+from .readable import Readable as Readable, load_readable as load_readable
 from .resume import resume as resume, resume_run as resume_run
 from .run import run as run
 from .store import (

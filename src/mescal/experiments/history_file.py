@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..files import cannot_read
 from ..run import History, Row
 
 TEXT = ("inner",)  # columns of words; all others hold numbers
@@ -42,21 +41,16 @@ def history_text(history: History, multipliers: Mapping[str, Any]) -> str:
     return out.getvalue()
 
 
-def read_history(path: Path) -> dict[str, np.ndarray]:
+def read_history(path: Path, content: bytes) -> dict[str, np.ndarray]:
     """The columns of a history by name: float64, and strings for words."""
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            lines = list(csv.reader(file))
-    except OSError as error:
-        raise cannot_read(path, error) from error
-    try:
-        head, *rows = lines
+        head, *rows = csv.reader(io.StringIO(content.decode(), newline=""))
         columns = zip(*rows, strict=True) if rows else [()] * len(head)
         return {
             name: np.asarray(column, dtype=str if name in TEXT else np.float64)
             for name, column in zip(head, columns, strict=True)
         }
-    except ValueError:
+    except (ValueError, csv.Error):
         raise InputError(
             f"{path} is not a history: its lines do not hold the same number of columns, or no numbers",
             "a file that mescal wrote",

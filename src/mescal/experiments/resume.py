@@ -71,8 +71,10 @@ def resume(
 
 def _baseline(folder: Path) -> Baseline | None:
     """The baseline whose run a folder holds, with its settings; None for one of MESCAL."""
-    asked = dict(checkpoint.read_latest(folder).about["solver"])
-    name = asked.pop("name")
+    stored = checkpoint.read_latest(folder)
+    with checkpoint.understood(stored.path):
+        asked = dict(stored.about["solver"])
+        name = asked.pop("name")
     return baselines.get(name, **asked) if name in baselines.names() else None
 
 

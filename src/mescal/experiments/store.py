@@ -11,19 +11,20 @@ and result.json carry the version of these formats, `schema`; folders of another
 says that the folder is a run: where it is not one that mescal wrote, files of these names are somebody else's and stay.
 """
 
+import hashlib
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import jax
 import numpy as np
 
 from ..errors import InputError
-from ..files import cannot_read, read_json, write_json, write_text, write_whole
+from ..files import as_path, cannot_read, read_arrays, read_json, write_json, write_text, write_whole
 from ..run import Result
+from . import shapes
 from .history_file import history_text, read_history
 from .result_file import result_content
 
@@ -68,14 +69,17 @@ class StoredRun:
                 f"{self.path} holds no solution", "a run that has ended", "run `mescal resume` on it first"
             )
         try:
-            with (self.path / SOLUTION).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-                return {name: arrays[name] for name in ("x", "slack", "multipliers")}
+            arrays = read_arrays((self.path / SOLUTION).read_bytes())
+            found = {name: arrays[name] for name in ("x", "slack", "multipliers")}
+            if any(array.ndim != 1 or array.dtype.kind != "f" for array in found.values()):
+                raise ValueError
         except OSError as error:
             raise cannot_read(self.path / SOLUTION, error) from error
-        except (KeyError, ValueError, EOFError, BadZipFile):
+        except (KeyError, ValueError):
             raise InputError(
                 f"{self.path / SOLUTION} holds no solution", "a file that mescal wrote", "run it again with --force"
             ) from None
+        return found
 
 
 def write_config(path: Path | str, config: Mapping[str, Any]):
@@ -102,20 +106,22 @@ def write_result(path: Path | str, result: Result, *, problem: str, about: Mappi
     write_whole(
         folder / SOLUTION, lambda file: np.savez(file, x=x, slack=slack, multipliers=multipliers, schema=SCHEMA)
     )
-    write_text(folder / HISTORY, history_text(result.history, result.multipliers))
-    write_json(folder / RESULT, {"schema": SCHEMA, **result_content(result, problem, about)})
+    history = history_text(result.history, result.multipliers)
+    write_text(folder / HISTORY, history)
+    files = {HISTORY: hashlib.sha256(history.encode()).hexdigest()}
+    write_json(folder / RESULT, {"schema": SCHEMA, **result_content(result, problem, about), "files": files})
     return load_run(folder)
 
 
 def load_run(path: Path | str) -> StoredRun:
     """The run that a folder holds."""
-    folder = Path(path)
+    folder = as_path(path, "path")
     if not is_run(folder):
         found = "is not a run folder: it has no config.json" if folder.is_dir() else "is not a folder"
         raise InputError(f"{folder} {found}", "a folder written by `mescal solve --out`", "check the path")
-    config = _current(folder / CONFIG)
-    result = _current(folder / RESULT) if (folder / RESULT).exists() else None
-    history = {} if result is None else read_history(folder / HISTORY)
+    config = _current(folder / CONFIG, shapes.CONFIG)
+    result = _current(folder / RESULT, shapes.RESULT) if (folder / RESULT).exists() else None
+    history = {} if result is None else _read_history(folder / HISTORY, result)
     return StoredRun(folder, config, result, history)
 
 
@@ -126,13 +132,14 @@ def load_runs(paths: Path | str | Iterable[Path | str]) -> list[StoredRun]:
     """
     given = [paths] if isinstance(paths, (str, Path)) else list(paths)
     folders: dict[Path, None] = {}
-    for path in map(Path, given):
+    for path in given:
         folders.update(dict.fromkeys(run_folders(path)))
     return [load_run(folder) for folder in folders]
 
 
-def run_folders(path: Path) -> list[Path]:
+def run_folders(path: Path | str) -> list[Path]:
     """The run folder itself, or all below it; an error if there is none."""
+    path = as_path(path, "path")
     if is_run(path):
         return [path]
     try:
@@ -151,7 +158,7 @@ def is_written(path: Path) -> bool:
         content = read_json(path / CONFIG)
     except InputError:
         return False
-    return isinstance(content.get("schema"), int) and isinstance(content.get("problem"), str)
+    return type(content.get("schema")) is int and isinstance(content.get("problem"), str)
 
 
 def refuse_others(path: Path):
@@ -173,14 +180,31 @@ def is_run(path: Path) -> bool:
         raise cannot_read(path, error) from error
 
 
-def _current(file: Path) -> dict[str, Any]:
+def _read_history(file: Path, result: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """The history, of which result.json holds the digest: a changed digit could not be told otherwise."""
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise cannot_read(file, error) from error
+    known = result.get("files", {}).get(file.name)
+    if known is not None and hashlib.sha256(content).hexdigest() != known:
+        raise InputError(
+            f"{file} is not what was written: its sha256 is another than result.json says",
+            "the file as the run left it",
+            "restore it from a copy, or run it again with --force",
+        )
+    return read_history(file, content)
+
+
+def _current(file: Path, shape: Mapping[str, Any]) -> dict[str, Any]:
     content = read_json(file)
-    if content.get("schema") != SCHEMA:
+    if content.get("schema") != SCHEMA or content["schema"] is True:
         raise InputError(
             f"{file.parent} is a run folder of version {content.get('schema', 'unknown')}",
             f"version {SCHEMA}",
             "use the release of mescal that wrote it, or run it again",
         )
+    shapes.check_shape(file, content, shape)
     return content
 
 

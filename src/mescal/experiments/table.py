@@ -136,7 +136,7 @@ def _get(result: Any, path: tuple[str, ...]) -> Any:
 
 
 def _with_ratio(row: ComparisonRow, base: float | None) -> ComparisonRow:
-    if base is None or row.work is None:
+    if not base or row.work is None:
         return row
     return replace(row, ratio=row.work.median / base)
 

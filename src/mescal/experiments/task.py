@@ -16,8 +16,10 @@ from ..run import Result, minimize
 from ..run.settings import Settings, check_settings
 from .own_problem import OwnProblem
 from .result_file import long_tolerance, plain, short_tolerance
+from .shapes import CONFIG as CONFIG_SHAPE, check_shape
 
 SOURCE = ("file", "function", "sha256")  # of a user's own problem, in config.json
+CONFIG = "config.json"
 LIMITS = ("max_outer", "max_inner", "max_work", "max_seconds")
 
 
@@ -65,10 +67,18 @@ class Task:
                 "a whole task",
                 "solve it anew into another folder",
             )
-        given = {name: config[name] for name in known}
-        given["tolerance"] = long_tolerance(given.pop("tol"))
-        given["source"] = None if given["source"] is None else OwnProblem(**given["source"])
-        return cls(**given)
+        check_shape(Path(CONFIG), config, CONFIG_SHAPE)
+        given = {name: config[name] for name in known if name not in ("problem", "source")}
+        given["tol"] = long_tolerance(given["tol"])
+        source = None if config["source"] is None else OwnProblem(**{name: config["source"][name] for name in SOURCE})
+        try:
+            return task(config["problem"] if source is None else source, **given)
+        except InputError as error:
+            raise InputError(
+                f"config.json cannot be carried out: {error.found}",
+                error.expected,
+                "restore it from a copy, or solve the problem anew into another folder",
+            ) from None
 
     def with_trust(self, trust: bool | OwnProblem) -> "Task":
         """The same task, where a problem of the user's own may be run: see `OwnProblem.with_trust`."""

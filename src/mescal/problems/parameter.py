@@ -6,6 +6,7 @@ from typing import Any
 
 from ..datasets.lookup import unknown_name
 from ..errors import InputError, InputTypeError
+from ..options import real_number
 
 Value = float | int | str
 
@@ -46,7 +47,10 @@ class Parameter:
     def check(self, name: str, value: Any) -> Value:
         """The value in the parameter's own type, or an error that says what is allowed."""
         accepted = {float: numbers.Real, int: numbers.Integral, str: str}[self.kind]
-        if not isinstance(value, accepted) or isinstance(value, bool):
+        beyond = (
+            isinstance(value, numbers.Real) and real_number(value) is None
+        )  # truth values, and what no float can be
+        if not isinstance(value, accepted) or beyond:
             raise self._ill_typed(name, value)
         value = self.kind(value)
         if isinstance(value, str):
@@ -69,5 +73,7 @@ class Parameter:
 
     def _ill_typed(self, name: str, value: Any) -> InputTypeError:
         return InputTypeError(
-            f"{name}={value!r} ({type(value).__name__})", self.allowed, f"{name} is {self.help}; give it as such"
+            f"{name}={str(value)[:40]!r} ({type(value).__name__})",
+            self.allowed,
+            f"{name} is {self.help}; give it as such",
         )

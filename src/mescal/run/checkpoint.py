@@ -11,9 +11,11 @@ import json
 import logging
 import re
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_origin
 
 import jax
 import numpy as np
@@ -26,13 +28,15 @@ from ..files import (
     cannot_read,
     check_writable,
     make_folder,
+    read_arrays,
     refuse_foreign,
     remove_empty,
     write_text,
     write_whole,
 )
+from .history import Row
 from .setup import Setup
-from .snapshot import Snapshot, take
+from .snapshot import NUMBERS, TALLIES, Snapshot, take
 from .state import State
 
 SCHEMA = 1
@@ -161,10 +165,45 @@ def read_checkpoint(path: Path) -> Stored:
         )
     if hashlib.sha256(body).hexdigest().encode() != digest:
         raise _damaged(path, "does not match its checksum")
-    with np.load(io.BytesIO(body), allow_pickle=False) as archive:
-        arrays = {name: archive[name] for name in archive.files}
-    content = json.loads(arrays.pop(CONTENT).tobytes())
-    return Stored(path, content["about"], Snapshot(content["state"], arrays), ())
+    with understood(path):
+        arrays = read_arrays(body)
+        content = json.loads(arrays.pop(CONTENT).tobytes())
+        _check_state(content["state"])
+        _require(isinstance(content["about"], dict), "what it says of its run")
+        return Stored(path, content["about"], Snapshot(content["state"], arrays), ())
+
+
+@contextmanager
+def understood(path: Path) -> Iterator[None]:
+    """What is read within is what a checkpoint holds, or it is damaged: also under a checksum that is right."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise _damaged(path, f"does not hold what a checkpoint holds: {type(error).__name__}: {error}") from error
+
+
+_STORED_AS: dict[Any, Any] = {str: str, dict: dict, tuple: list}  # all other columns of a history hold numbers
+
+
+def _check_state(state: dict[str, Any]):
+    """Raise where numbers, counters or rows of the history are missing or something else."""
+    notes = {name: value for name, value in state["notes"].items() if value is not None}
+    for name, value in ({name: state[name] for name in NUMBERS} | notes).items():
+        _require(isinstance(value, (int, float)) and not isinstance(value, bool), name)
+    for name in TALLIES:
+        _require(isinstance(state[name], dict), name)
+        _require(all(isinstance(count, int) for count in state[name].values()), name)
+    for row in state["history"]:
+        for column in fields(Row):
+            wanted = _STORED_AS.get(get_origin(column.type) or column.type, (int, float))
+            _require(isinstance(row[column.name], wanted), f"the history's {column.name}")
+
+
+def _require(right: bool, what: str):
+    if not right:
+        raise ValueError(f"{what} is of another kind")
 
 
 def read_latest(folder: Path) -> Stored:

@@ -14,12 +14,12 @@ from ..problem import Problem
 from ..solvers import Solver
 from ..theory.constants import ProblemConstants
 from ..version import __version__
-from .checkpoint import Checkpoints, Stored, forget_newer, read_latest
+from .checkpoint import Checkpoints, Stored, forget_newer, read_latest, understood
 from .fingerprint import describe, fingerprint, refuse_another
 from .loop import Run
 from .mescal import prepare
 from .result import Result
-from .settings import Settings, check_limits
+from .settings import Settings, check_limits, check_settings
 from .setup import Start
 from .snapshot import restore
 from .structure import pack, unpack
@@ -60,24 +60,25 @@ def resume(
     folder = as_path(path, "path")
     stored = read_latest(folder)
     about = stored.about
-    _refuse_another_version(stored)
     limits = {"max_outer": max_outer, "max_work": max_work, "max_seconds": max_seconds}
-    settings = _settings(about["settings"], limits, {"callback": callback, "progress": progress, "checkpoint": folder})
-    chosen = _solver(stored, solver)
-    vector = np.asarray(about["x0"], np.float64)
-    first = _parameters(stored, problem, vector, x0)
-    warm = about["start"]
-    start = (
-        None if warm is None else Start(first, _arrays(warm["slack"]), _arrays(warm["multipliers"]), warm["penalty"])
-    )
+    here = {"callback": callback, "progress": progress, "checkpoint": folder}
+    _refuse_another_version(stored)
+    with understood(stored.path):
+        settings = _settings(about["settings"], limits, here)
+        chosen = _solver(stored, solver)
+        first = _parameters(stored, problem, np.asarray(about["x0"], np.float64), x0)
+        start = None if about["start"] is None else _start(first, about["start"])
+        spent = float(about["seconds"]), float(about["compiling"])
+        theirs, x0_given = dict(about["problem"]), bool(about["x0_given"])
     told = {name: about[name] for name in about if name not in ("seconds", "compiling")}
     kept = Checkpoints(folder, settings.checkpoint_seconds, told, fresh=False)
     try:
         made = prepare if isinstance(chosen, Solver) else chosen.prepare
-        run = made(problem, first if about["x0_given"] else None, chosen, settings, start)
-        refuse_another(run.here, run.probe, about["problem"], stored.path)
-        state = restore(run.method, run.here, run.state, stored.snapshot)
-        run.here.clock.carry_on(about["seconds"], about["compiling"])
+        run = made(problem, first if x0_given else None, chosen, settings, start)
+        refuse_another(run.here, run.probe, theirs, stored.path)
+        with understood(stored.path):
+            state = restore(run.method, run.here, run.state, stored.snapshot)
+        run.here.clock.carry_on(*spent)
         if jax.process_index() == 0:
             forget_newer(stored.path)  # damaged: it must not take the place of a good one
         here = replace(run.here, warnings=(*run.here.warnings, *stored.warnings), checkpoints=kept)
@@ -111,9 +112,9 @@ def _about(run: Run, x0_given: bool, start: Start | None) -> dict[str, Any]:
 
 
 def _refuse_another_version(stored: Stored):
-    if stored.about["mescal"] != __version__:
+    if stored.about.get("mescal") != __version__:
         raise InputError(
-            f"{stored.path} was written by mescal {stored.about['mescal']}; this is {__version__}",
+            f"{stored.path} was written by mescal {stored.about.get('mescal')}; this is {__version__}",
             "the version that wrote it, whose steps a resumed run repeats",
             "install that version, or start anew from its last point",
         )
@@ -121,9 +122,13 @@ def _refuse_another_version(stored: Stored):
 
 def _settings(stored: dict[str, Any], limits: dict[str, Any], here: dict[str, Any]) -> Settings:
     given = dict(stored) | check_limits({name: value for name, value in limits.items() if value is not None}) | here
-    given["tolerance"] = Tolerance(**given["tolerance"])
+    given["tol"] = Tolerance(**given.pop("tolerance"))
     given["constants"] = None if given["constants"] is None else ProblemConstants(**given["constants"])
-    return Settings(**given)
+    return check_settings(**given)
+
+
+def _start(x: Any, warm: dict[str, Any]) -> Start:
+    return Start(x, _arrays(warm["slack"]), _arrays(warm["multipliers"]), float(warm["penalty"]))
 
 
 def _solver(stored: Stored, given: Any) -> Any:

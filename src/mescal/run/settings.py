@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
-from numbers import Integral, Real
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from ..certificate import Tolerance, as_tolerance
 from ..certificate.second_order import CONES
 from ..errors import InputError, InputTypeError
 from ..files import as_path
+from ..options import real_number
 from ..solvers.base import Solver
 from ..theory.constants import ProblemConstants
 
@@ -101,7 +102,7 @@ def check_limits(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (Real, np.number)) and not isinstance(value, bool)
+    return real_number(value) is not None
 
 
 def check_promise(solver: Solver, settings: Settings):
@@ -111,7 +112,7 @@ def check_promise(solver: Solver, settings: Settings):
         raise InputTypeError(
             f"constants={type(constants).__name__}", "theory.ProblemConstants", "see theory.estimate(problem, x0)"
         )
-    if success is not None and (not isinstance(success, Real) or not 0 < float(success) < 1):
+    if success is not None and (not _is_number(success) or not 0 < float(success) < 1):
         raise InputError(f"success={success!r}", "a probability between 0 and 1", "write for example success=0.95")
     if option not in ("I", "II"):
         raise InputError(

@@ -4,6 +4,7 @@ Structure is never stored. It is that of a run of the same problem, which is mad
 is plain data, and reading one executes nothing.
 """
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
@@ -109,7 +110,7 @@ def _leaves(name: str, tree: Any) -> dict[str, np.ndarray]:
 def _filled(name: str, like: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     """The tree `like` with the stored arrays for leaves; they must be of the same shapes and types."""
     leaves, structure = jax.tree.flatten(like)
-    stored, filled = iter(range(len(arrays))), []
+    stored, filled = itertools.count(), []
     for leaf in leaves:
         if not (_is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct)):
             filled.append(leaf)
