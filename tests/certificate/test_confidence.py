@@ -319,7 +319,7 @@ def test_finite_data_as_a_sample(weighted):
     exact = mescal.certify(problem, np.ones(1), [0.0])
     weights = 1 / rows if weighted else np.ones_like(rows)
     assert exact.stationarity.value == pytest.approx((rows * weights).sum() / weights.sum())
-    assert exact.stationarity.lower == exact.stationarity.upper
+    assert exact.stationarity.upper - exact.stationarity.lower < 1e-11  # what rounding may do to 400 rows
     assert "exact over 400 rows" in exact.stationarity.how and exact.confidence is None
 
 

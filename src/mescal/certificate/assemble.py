@@ -57,5 +57,5 @@ def assemble(
         direction=None if direction is None or curvature[request.cone].value >= 0 else direction[: request.x.size],
         work=work,
     )
-    sentences = diagnose(certificate, request.tolerance or DEFAULT_TOLERANCE, request.moved, point.jacobian)
+    sentences = diagnose(certificate, request.tolerance or DEFAULT_TOLERANCE, request.moved, point)
     return replace(certificate, warnings=sentences)

@@ -79,15 +79,19 @@ class Request:
                 self.inequality,
                 self.project_tangent,
                 self.multipliers,
+                errors=point.rounding.jacobian,
             )
             return chosen.multipliers, chosen.slack
         if self.multipliers is not None:
             return self.multipliers, self.slack
-        best = best_multipliers(point.gradient, point.jacobian, self.inequality, self.slack, self.project_tangent)
+        off = point.rounding.jacobian
+        best = best_multipliers(
+            point.gradient, point.jacobian, self.inequality, self.slack, self.project_tangent, errors=off
+        )
         return best, self.slack
 
-    def situation(self, point: At, multipliers: np.ndarray, slack: np.ndarray) -> Situation:
-        """The point as the second-order conditions see it."""
+    def situation(self, point: At, multipliers: np.ndarray, slack: np.ndarray, off: float = 0.0) -> Situation:
+        """The point as the second-order conditions see it; `off` is what rounding makes of its gradient."""
         gradient = point.gradient + multipliers @ point.jacobian
         return Situation(
             gradient=gradient,
@@ -99,6 +103,8 @@ class Request:
             normal=-gradient - self.project_tangent(-gradient),
             penalty=self.penalty,
             strong=self.strong,
+            doubt=-2 * off,
+            errors=np.linalg.norm(point.rounding.jacobian, axis=1),
         )
 
     @property

@@ -21,7 +21,6 @@ from .memory import chunk_bytes
 from .work import Tally, price
 
 BLOCK_ROWS = 8192  # draws of a stream that are looked at together
-CANCELLED = 1e-12  # a row of J shorter than this, against 1 and the longest row, is what rounding left of zero
 
 
 class Part(NamedTuple):
@@ -65,11 +64,23 @@ class Evaluator:
         return max((size for sizes in self.sizes for size in sizes), default=1)
 
     def at(self, x: np.ndarray) -> At:
-        """f, c, gradient and Jacobian in one pass; on the host."""
+        """f, c, gradient and Jacobian in one pass, with what each number may be off by; on the host.
+
+        Rows of J that are no longer than what they may be off by are zero: a huge multiplier could turn them into anything.
+        """
         self.count("gradient", values=1, gradients=1)
-        at = At(*(np.asarray(part, np.float64) for part in self._mean(_linearise, x)))
-        moments = at.moments if len(self.parts) == 1 else None  # parts have other families
-        return at._replace(objective=float(at.objective), jacobian=_without_rounding(at.jacobian), moments=moments)
+        at = jax.tree.map(lambda part: np.asarray(part, np.float64), self._mean(_linearise, x))
+        off = at.rounding._replace(
+            objective=float(at.rounding.objective + at.rounding.gradient @ np.abs(x)),
+            constraint=at.rounding.constraint + at.rounding.jacobian @ np.abs(x),
+        )
+        known = np.linalg.norm(at.jacobian, axis=1) > np.linalg.norm(off.jacobian, axis=1)
+        return at._replace(
+            objective=float(at.objective),
+            jacobian=np.where(known[:, None], at.jacobian, 0.0),
+            moments=at.moments if len(self.parts) == 1 else None,  # parts have other families
+            rounding=off,
+        )
 
     def values(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """f and c alone."""
@@ -86,6 +97,17 @@ class Evaluator:
         """grad^2 f + sum_j weight_j grad^2 c_j as a dense matrix."""
         self.count("hvp", times=x.size, values=1, gradients=1, hvps=1)
         return self._mean(_hessian, x, weight)
+
+    def hessian_rounding(self, x: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What grad^2 f + sum_j weight_j grad^2 c_j may be off by: the sum of each row, and that of each row times |x|.
+
+        The first bounds the error of the matrix in norm by its largest entry, as bounds of entries are symmetric; the second is
+        what a gradient at these weights is off by because x is known to its last place only.
+        """
+        self.count("hvp", times=2, values=1, gradients=1, hvps=1)
+        columns = np.stack([np.ones_like(x), np.abs(x)], axis=1)
+        found = self._mean(_hessian_rounding, x, weight, columns)
+        return found[:, 0], found[:, 1]
 
     def hessian_times(self, x: np.ndarray, weight: np.ndarray, directions: np.ndarray) -> np.ndarray:
         """(grad^2 f + sum_j weight_j grad^2 c_j) V for a vector V, or for the columns of V."""
@@ -122,12 +144,6 @@ class Evaluator:
         return total
 
 
-def _without_rounding(jacobian: np.ndarray) -> np.ndarray:
-    """The Jacobian with rows that cancelled to rounding set to zero: a huge multiplier could turn them into anything."""
-    lengths = np.linalg.norm(jacobian, axis=1)
-    return np.where((lengths > CANCELLED * lengths.max(initial=1.0))[:, None], jacobian, 0.0)
-
-
 def evaluator_of(problem: Any, program: Program) -> Evaluator:
     """The evaluator of a problem whose sources are all finite, over rows that it keeps for solver and judge alike."""
     return Evaluator(program, problem.device_data(program))
@@ -145,7 +161,7 @@ def _blocks(drawn: Population | Selected) -> list[Any]:
 
 @compiled
 def _linearise(program: Program, data: Any, x: jax.Array) -> At:
-    return look.linearise(program, data, x)
+    return look.linearise(program, data, x, rounded=True)
 
 
 @compiled
@@ -161,6 +177,11 @@ def _slope(program: Program, data: Any, x: jax.Array, factor: jax.Array, weight:
 @compiled
 def _hessian(program: Program, data: Any, x: jax.Array, weight: jax.Array) -> jax.Array:
     return look.hessian(program, data, x, 1.0, weight)
+
+
+@compiled
+def _hessian_rounding(program: Program, data: Any, x: jax.Array, weight: jax.Array, directions: jax.Array) -> jax.Array:
+    return look.hessian_rounding(program, data, x, 1.0, weight, directions)
 
 
 @compiled
