@@ -14,6 +14,11 @@ RANK = 1e-8  # smallest over largest singular value of the Jacobian below this: 
 def diagnose(certificate: Certificate, tolerance: Tolerance, moved: float, point: At) -> tuple[str, ...]:
     """The warnings that a certificate carries."""
     sentences = []
+    if not np.isfinite(certificate.objective.value):
+        sentences.append(
+            f"The objective is {certificate.objective.value} at x: its derivatives say nothing there. Look for logarithms, "
+            "roots and quotients outside of their domains, and for overflow."
+        )
     absolute = Tolerance(tolerance.gradient, tolerance.curvature)
     relative = certificate.relative_stationarity.value
     if certificate.passes(absolute) and relative > FLAT * tolerance.gradient:
