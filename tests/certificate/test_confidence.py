@@ -255,7 +255,7 @@ def test_samples_grow_until_the_tolerance_is_decided():
 
 def test_a_curvature_that_is_decided_is_not_measured_again():
     """Later looks cost a gradient for the point and one for the spread of it; all looks are counted."""
-    looks = [mescal.certify(simple(), np.zeros(3), tol=tol) for tol in (0.3, 0.05, 0.018)]
+    looks = [mescal.certify(simple(), np.zeros(3), tol=tol) for tol in (0.3, 0.04, 0.018)]
     once, *_ = [look.work.counts for look in looks]
     for look, size, extra in zip(looks, sampled.LOOKS[:3], (0, 4, 20), strict=True):
         assert f"{size} samples" in look.stationarity.how and f"{sampled.LOOKS[0]} samples" in look.curvature.how
@@ -319,7 +319,7 @@ def test_finite_data_as_a_sample(weighted):
     exact = mescal.certify(problem, np.ones(1), [0.0])
     weights = 1 / rows if weighted else np.ones_like(rows)
     assert exact.stationarity.value == pytest.approx((rows * weights).sum() / weights.sum())
-    assert exact.stationarity.lower == exact.stationarity.upper
+    assert exact.stationarity.upper - exact.stationarity.lower < 1e-11  # what rounding may do to 400 rows
     assert "exact over 400 rows" in exact.stationarity.how and exact.confidence is None
 
 

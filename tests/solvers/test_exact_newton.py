@@ -296,9 +296,9 @@ def looked_at(monkeypatch):
     points, hessians = [], []
     at, hessian = Evaluator.at, Evaluator.hessian
 
-    def watched_at(self, x):
+    def watched_at(self, x, **how):
         points.append(tuple(x))
-        return at(self, x)
+        return at(self, x, **how)
 
     def watched_hessian(self, x, weight):
         assert np.any(weight != 0) or not weight.size  # functions that weigh nothing are not evaluated

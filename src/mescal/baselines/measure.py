@@ -48,7 +48,7 @@ def measure(sub: Subproblem, z: jax.Array, key: jax.Array, n: int) -> tuple[Seen
         at, work = _sampled(sub.lagrangian, z, key, jnp.int32(n))
         return Seen(at.objective, at.gradient, at.constraint, at.constraint_variance, at.jacobian), work.tally()
     before, point = sub.looks.tally, np.asarray(z, np.float64)
-    at = sub.lift(sub.looks.at(point[: sub.parameters]), point[sub.parameters :])
+    at = sub.lift(sub.looks.at(point[: sub.parameters], rounded=False), point[sub.parameters :])
     nothing = np.zeros_like(at.constraint)
     parts = (at.objective, at.gradient, at.constraint, nothing, at.jacobian)
     return Seen(*(jnp.asarray(np.asarray(part, z.dtype)) for part in parts)), sub.looks.tally - before

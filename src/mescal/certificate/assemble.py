@@ -33,6 +33,8 @@ def assemble(
     signed = multipliers[request.inequality]
     by_name = {n: v for n, v in layout.by_name(slack).items() if layout.kinds[layout.names.index(n)] == "<="}
     tangent = situation.tangent
+    if not np.isfinite(point.objective):  # nothing is minimised where there is no value; NaN passes no test
+        stationarity = replace(stationarity, lower=np.nan, upper=np.nan)
     certificate = Certificate(
         stationarity=stationarity,
         feasibility=feasibility,
@@ -57,5 +59,5 @@ def assemble(
         direction=None if direction is None or curvature[request.cone].value >= 0 else direction[: request.x.size],
         work=work,
     )
-    sentences = diagnose(certificate, request.tolerance or DEFAULT_TOLERANCE, request.moved, point.jacobian)
+    sentences = diagnose(certificate, request.tolerance or DEFAULT_TOLERANCE, request.moved, point)
     return replace(certificate, warnings=sentences)

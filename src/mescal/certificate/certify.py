@@ -16,6 +16,7 @@ from .assemble import assemble
 from .certificate import Certificate, Measured
 from .multipliers import stationarity_of
 from .request import Request, check_request
+from .rounded import Rounded, widened
 from .sampled import certify_from_samples
 from .second_order import curvatures
 from .tolerance import Tolerance
@@ -72,7 +73,8 @@ def _exact(request: Request) -> Certificate:
     stationarity = stationarity_of(
         multipliers, point.gradient, point.jacobian, request.inequality, slack, request.project_tangent
     )
-    situation = request.situation(point, multipliers, slack)
+    off = Rounded.at(judge, request.x, point, multipliers)
+    situation = request.situation(point, multipliers, slack, off.stationarity)
     found = curvatures(
         situation,
         lambda: judge.hessian(request.x, multipliers),
@@ -84,10 +86,10 @@ def _exact(request: Request) -> Certificate:
         request,
         point,
         situation,
-        Measured.exact(stationarity, how),
-        Measured.exact(float(np.linalg.norm(point.constraint + slack)), how),
-        {name: Measured(c.value, c.lower, c.upper, c.how) for name, c in found.items()},
-        Measured.exact(point.objective, how),
+        widened(stationarity, off.stationarity, how),
+        widened(float(np.linalg.norm(point.constraint + slack)), off.feasibility, how),
+        {name: c.widened(off.curvature(name, situation)) for name, c in found.items()},
+        Measured(point.objective, point.objective - off.objective, point.objective + off.objective, how),
         None,
         judge.tally,
         slack,

@@ -8,15 +8,26 @@ void. With more, it is found by branching on faces (dense), or enclosed (matrix-
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
 
 from ..errors import InputError
+from .certificate import Measured
 from .eigen import ROUNDING, SMALLEST_FAILURE, Extreme, lanczos_smallest, smallest_eigenspace
 from .faces import Faces, copositive_weights
-from .rows import RANK_TOLERANCE, distinct, implied_equalities, null_basis, restricted, row_space, unit_rows
+from .rows import (
+    ANGLE,
+    RANK_TOLERANCE,
+    distinct,
+    implied_equalities,
+    null_basis,
+    restricted,
+    row_space,
+    turned,
+    unit_rows,
+)
 from .search import search
 from .span import Span
 
@@ -35,6 +46,12 @@ class Cone:
     - `zero`, `lower`, `upper`: boolean masks of length n; a coordinate both lower and upper is zero.
     - `equalities`: E, one row per equality, of shape (p, n).
     - `inequalities`: A, one row per inequality, of shape (q, n).
+    - `errors`: how far each row of E may be off, in length; default: zero.
+
+    With errors, directions of E that these may have made count as none: the cone is then no smaller than the true one. What is
+    left turns by an angle t = |errors| / sigma at most, rows at unit length and sigma their smallest singular value that counts;
+    a unit d of the true cone lies within t of the one found, and d'Hd changes by (2t + t^2)|H|. Directions with t > `ANGLE`
+    are left out. (Where signs bound the cone as well, the nearest direction may be further off than t; it is not looked for.)
     """
 
     zero: Array
@@ -42,6 +59,7 @@ class Cone:
     upper: Array
     equalities: Array
     inequalities: Array
+    errors: Array | None = None
 
     def __post_init__(self):
         size = np.shape(self.zero)
@@ -63,13 +81,17 @@ class Cone:
                     "check the Jacobian at this point",
                 )
             object.__setattr__(self, name, rows)
+        if self.errors is None:
+            object.__setattr__(self, "errors", np.zeros(len(self.equalities)))
 
     @classmethod
-    def of(cls, n: int, *, zero=None, lower=None, upper=None, equalities=None, inequalities=None) -> "Cone":
+    def of(
+        cls, n: int, *, zero=None, lower=None, upper=None, equalities=None, inequalities=None, errors=None
+    ) -> "Cone":
         """The cone in R^n with what is not given left out: no argument makes all of R^n."""
         masks = [np.zeros(n, dtype=bool) if mask is None else mask for mask in (zero, lower, upper)]
         rows = [np.zeros((0, n)) if matrix is None else matrix for matrix in (equalities, inequalities)]
-        return cls(*masks, *rows)
+        return cls(*masks, *rows, errors=errors)
 
     @property
     def size(self) -> int:
@@ -79,6 +101,16 @@ class Cone:
     def free(self) -> Array:
         """Coordinates that are not fixed at zero by themselves."""
         return ~(self.zero | (self.lower & self.upper))
+
+    @property
+    def space(self) -> tuple[Array, float]:
+        """Orthonormal rows that span those of E on the free coordinates, and by how far they may be turned."""
+        lengths = np.linalg.norm(np.where(self.free, self.equalities, 0.0), axis=1)
+        assert self.errors is not None
+        known = lengths > self.errors
+        rows = restricted(self.equalities[known], self.free)
+        error = float(np.linalg.norm(self.errors[known] / lengths[known]))
+        return row_space(rows, error / ANGLE), turned(rows, error)
 
     def violation(self, direction: Array) -> float:
         """The largest violation of a condition of the cone by `direction`, rows taken at unit length."""
@@ -105,6 +137,10 @@ class Curvature:
     how: str
     direction: Array | None
 
+    def widened(self, error: float) -> Measured:
+        """As a measure, where the form itself is off by so much."""
+        return Measured(self.value, self.lower - error, self.upper + error, self.how)
+
 
 def smallest_on_cone(
     H: Array, cone: Cone, *, metric: Array | None = None, max_faces: int = 200, seed: int = 0
@@ -124,7 +160,7 @@ def smallest_on_cone(
             f"a finite matrix of shape {(cone.size, cone.size)}, as the cone has",
             "check the Hessian at this point",
         )
-    basis, rows = _reduce(cone, metric)
+    basis, rows, angle = _reduce(cone, metric)
     if basis.shape[1] == 0:
         return _nothing()
     free = cone.free
@@ -136,7 +172,7 @@ def smallest_on_cone(
     if not np.array_equal(basis, np.eye(len(basis))):
         matrix = basis.T @ matrix @ basis
         matrix = 0.5 * (matrix + matrix.T)
-    rounding = max(ROUNDING, 4 * len(matrix) * np.finfo(float).eps) * norm
+    rounding = (max(ROUNDING, 4 * len(matrix) * np.finfo(float).eps) + 2 * angle + angle**2) * norm
     if len(rows) <= 1:
         value, space = smallest_eigenspace(matrix, 0.0)
         lower, vector = value, space[:, 0]
@@ -214,7 +250,9 @@ def smallest_on_cone_matrix_free(
         return found
     signs = span.signs if span.count <= FEW_SIGNS else None
     extreme = lanczos(apply, failure if span.count <= 1 or signs is None else failure / 2, seed)
-    rounding = ROUNDING * extreme.scale
+    turned = 2 * span.angle + span.angle**2
+    extreme = replace(extreme, lower=extreme.lower - turned * extreme.scale)
+    rounding = (ROUNDING + turned) * extreme.scale
     how = f"Lanczos, {_steps(extreme, failure)}"
     if signs is not None and span.count <= 1:
         vector = -extreme.vector if float((signs @ extreme.vector).sum()) > 0 else extreme.vector
@@ -237,7 +275,7 @@ def smallest_on_cone_matrix_free(
     if signs is not None and value > enough:
         signed = _with_signs(apply, signs, extreme, value, lambda operator: lanczos(operator, failure / 2, seed + 1))
         if signed.lower > lower:
-            lower, rounding = signed.lower, ROUNDING * signed.scale
+            lower, rounding = signed.lower - turned * signed.scale, (ROUNDING + turned) * signed.scale
             how = f"Lanczos with copositive shift of {span.count} sign conditions, {_steps(signed, failure)}"
     how += "; upper end from a search in the cone"
     return Curvature(value, min(lower, value - rounding), value + rounding, how, vector)
@@ -291,10 +329,11 @@ def _steps(extreme: Extreme, failure: float) -> str:
     return f"{extreme.steps} step{'s' if extreme.steps > 1 else ''}, {certainty}"
 
 
-def _reduce(cone: Cone, metric: Array | None) -> tuple[Array, Array]:
-    """(basis on the free coordinates, unit rows G) with ``K = {basis y : G y <= 0}``; no column for the cone {0}."""
+def _reduce(cone: Cone, metric: Array | None) -> tuple[Array, Array, float]:
+    """(basis on the free coordinates, unit rows G, angle) with ``K = {basis y : G y <= 0}``; no column for the cone {0}."""
     free = cone.free
-    basis = null_basis(restricted(cone.equalities, free)[:, free])
+    space, angle = cone.space
+    basis = null_basis(space[:, free])
     bounded = np.flatnonzero((cone.lower | cone.upper)[free])
     bounds = np.where(cone.lower[free][bounded], -1.0, 1.0)[:, None] * basis[bounded]
     rows = np.concatenate([bounds, restricted(cone.inequalities, free)[:, free] @ basis])
@@ -315,4 +354,4 @@ def _reduce(cone: Cone, metric: Array | None) -> tuple[Array, Array]:
         change = scipy.linalg.solve_triangular(factor, np.eye(len(factor)), lower=True).T
         basis, rows = basis @ change, rows @ change
         rows = unit_rows(rows, np.ones(len(rows)), 0.0)
-    return basis, distinct(rows)
+    return basis, distinct(rows), angle

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ..oracle.look import At
 from .certificate import Certificate
 from .tolerance import Tolerance
 
@@ -10,9 +11,14 @@ IRREGULAR = 1e-3  # |P_T(-J'c)| / |c| below this: the violation cannot be reduce
 RANK = 1e-8  # smallest over largest singular value of the Jacobian below this: multipliers are not unique
 
 
-def diagnose(certificate: Certificate, tolerance: Tolerance, moved: float, jacobian: np.ndarray) -> tuple[str, ...]:
+def diagnose(certificate: Certificate, tolerance: Tolerance, moved: float, point: At) -> tuple[str, ...]:
     """The warnings that a certificate carries."""
     sentences = []
+    if not np.isfinite(certificate.objective.value):
+        sentences.append(
+            f"The objective is {certificate.objective.value} at x: its derivatives say nothing there. Look for logarithms, "
+            "roots and quotients outside of their domains, and for overflow."
+        )
     absolute = Tolerance(tolerance.gradient, tolerance.curvature)
     relative = certificate.relative_stationarity.value
     if certificate.passes(absolute) and relative > FLAT * tolerance.gradient:
@@ -28,8 +34,8 @@ def diagnose(certificate: Certificate, tolerance: Tolerance, moved: float, jacob
             f"first order from here (regularity {certificate.regularity:.3g}); the constraints may be inconsistent, or "
             "the solver needs another start."
         )
-    singular = np.linalg.svd(jacobian, compute_uv=False)
-    if singular.size and singular.min() <= RANK * singular.max():
+    singular = np.linalg.svd(point.jacobian, compute_uv=False)
+    if singular.size and singular.min() <= max(RANK * singular.max(), float(np.linalg.norm(point.rounding.jacobian))):
         sentences.append("The constraint gradients are linearly dependent at x: the multipliers are not unique.")
     if certificate.dual_sign < -tolerance.gradient:
         sentences.append(

@@ -40,6 +40,7 @@ def best_multipliers(
     project_tangent: Project,
     *,
     project_tangent_jvp: Callable[[Array, Array], Array] | None = None,
+    errors: Array | None = None,
 ) -> Array:
     """The multipliers with the smallest stationarity for given slacks; of several on one piece, the shortest.
 
@@ -49,8 +50,9 @@ def best_multipliers(
     - `slack`: of length m, zero on equalities.
     - `project_tangent`: v -> P_T(v), positively homogeneous and nonexpansive.
     - `project_tangent_jvp`: (v, w) -> the derivative of P_T at v along w; default: differences of `project_tangent`.
+    - `errors`: bounds on the errors of J's entries, which decide its rank; default: none.
     """
-    tangent = Tangent(gradient, jacobian, project_tangent, project_tangent_jvp)
+    tangent = Tangent(gradient, jacobian, project_tangent, project_tangent_jvp, errors)
     return minimise(tangent, tangent.flags(inequality), tangent.vector(slack), np.zeros(tangent.rows))
 
 
@@ -160,7 +162,8 @@ class _Step:
         self.units = 1 / np.where(lengths > 0, lengths, 1.0)
         self.left, self.values, self.right = scipy.linalg.svd(stacked * self.units, full_matrices=False)
         largest = self.values.max(initial=0.0)
-        self.kept = self.values > max(RANK_TOLERANCE, 30 * piece.error) * largest
+        self.floor = float(np.linalg.norm(self.units * np.linalg.norm(tangent.errors, axis=1)))
+        self.kept = self.values > max(max(RANK_TOLERANCE, 30 * piece.error) * largest, self.floor)
 
     def candidates(self, lam: Array, slope: Array, inequality: Array, slack: Array):
         """The Newton step; then steps with a little damping, which also follow nearly flat directions."""
@@ -174,6 +177,8 @@ class _Step:
         scaled = self.units * slope
         if float(np.linalg.norm(scaled)) > 1e-11 * self.tangent.scale:
             for damping in (1e-12, 1e-8, 1e-4):
+                if damping < self.floor**2:
+                    continue
                 total = self.hessian * np.outer(self.units, self.units) + damping * np.eye(len(scaled))
                 yield -self.units * np.linalg.lstsq(total, scaled, rcond=None)[0]
 

@@ -20,7 +20,8 @@ from .second_order import CONES, Situation
 from .slacks import choose_slack
 from .tolerance import Tolerance, as_tolerance
 
-NEAR = 1e-6  # points within this times max(1, |x|) of X are projected onto it before they are measured
+NEAR = 1e-6  # points within this times max(1, |x_i|) of X, in every coordinate, are projected onto it before they are measured
+TRIALS = 3  # of what rounding in large coordinates does to small ones
 DEFAULT_TOLERANCE = Tolerance(0.01, 0.01)
 WEAK_MULTIPLIER = 1e-6  # multipliers of bounds below this (or below the tolerance, if one is given) count as zero
 
@@ -79,15 +80,19 @@ class Request:
                 self.inequality,
                 self.project_tangent,
                 self.multipliers,
+                errors=point.rounding.jacobian,
             )
             return chosen.multipliers, chosen.slack
         if self.multipliers is not None:
             return self.multipliers, self.slack
-        best = best_multipliers(point.gradient, point.jacobian, self.inequality, self.slack, self.project_tangent)
+        off = point.rounding.jacobian
+        best = best_multipliers(
+            point.gradient, point.jacobian, self.inequality, self.slack, self.project_tangent, errors=off
+        )
         return best, self.slack
 
-    def situation(self, point: At, multipliers: np.ndarray, slack: np.ndarray) -> Situation:
-        """The point as the second-order conditions see it."""
+    def situation(self, point: At, multipliers: np.ndarray, slack: np.ndarray, off: float = 0.0) -> Situation:
+        """The point as the second-order conditions see it; `off` is what rounding makes of its gradient."""
         gradient = point.gradient + multipliers @ point.jacobian
         return Situation(
             gradient=gradient,
@@ -99,6 +104,8 @@ class Request:
             normal=-gradient - self.project_tangent(-gradient),
             penalty=self.penalty,
             strong=self.strong,
+            doubt=-2 * off,
+            errors=np.linalg.norm(point.rounding.jacobian, axis=1),
         )
 
     @property
@@ -183,17 +190,35 @@ def _numbers(read: Callable[[Any], np.ndarray], values: Any, what: str) -> np.nd
 
 
 def _project(problem: Problem, program: Program, vector: np.ndarray) -> tuple[Any, float]:
-    """x projected onto X in its own precision, and how far it was moved; refused when that is far."""
-    with jax.enable_x64(True):
-        near = jax.tree.map(np.asarray, problem.domain.project(program.parameters.typed(vector)))
-    flat = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(near)])
-    moved, size = float(np.linalg.norm(flat.astype(np.float64) - vector)), max(1.0, float(np.linalg.norm(vector)))
-    if moved <= rounding(near) * size:
+    """x projected onto X in its own precision, and how far it was moved; refused when that is far in some coordinate.
+
+    How far a coordinate may be moved by rounding is tried: sets that couple coordinates move small ones when large ones are
+    rounded, others do not.
+    """
+    near, flat = _nearest(problem, program, vector)
+    unit = rounding(near)
+    sizes, moved = np.maximum(np.abs(vector), np.abs(flat)), np.abs(flat - vector)
+    if not moved.any():
         return near, 0.0
-    if moved > NEAR * size:
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(TRIALS, vector.size))
+    shaken = [flat * (1 + unit * sign) for sign in signs]
+    coupled = np.max([np.abs(_nearest(problem, program, other)[1] - other) for other in shaken], axis=0)
+    if (moved <= unit * sizes + coupled).all():
+        return near, 0.0
+    allowed = NEAR * np.maximum(1.0, sizes) + coupled
+    if not (moved <= allowed).all():
+        worst = int(np.argmax(moved / allowed))
         raise InputError(
-            f"x lies outside of {problem.domain}, at a distance of {moved:.3g}",
-            f"a point of the domain, to within {NEAR:g} max(1, |x|)",
+            f"x lies outside of {problem.domain}, at a distance of {np.linalg.norm(moved):.3g} "
+            f"({moved[worst]:.3g} in coordinate {worst})",
+            f"a point of the domain, to within {NEAR:g} max(1, |x_i|) in every coordinate",
             "project it first: problem.domain.project(x)",
         )
-    return near, moved
+    return near, float(np.linalg.norm(moved))
+
+
+def _nearest(problem: Problem, program: Program, vector: np.ndarray) -> tuple[Any, np.ndarray]:
+    """The projection in the precision of the parameters, and as a flat vector in float64."""
+    with jax.enable_x64(True):
+        near = jax.tree.map(np.asarray, problem.domain.project(program.parameters.typed(vector)))
+    return near, np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(near)]).astype(np.float64)

@@ -12,6 +12,7 @@ Array = np.ndarray
 
 RESTRICTION_TOLERANCE = 1e-10  # a row whose part on the free coordinates is a smaller fraction of it is zero there
 RANK_TOLERANCE = 1e-10  # singular values of unit rows below this are rounding in the rows
+ANGLE = 1e-3  # directions that errors of the rows may have turned further than this are taken for unknown
 SAME_ROW = 1e-12  # distance of two unit rows that are one, and residual of a row implied by others
 MINIMAL = 64  # up to this many rows, those implied by the others are looked for: one least-squares problem each
 
@@ -28,12 +29,21 @@ def restricted(rows: Array, free: Array) -> Array:
     return unit_rows(np.where(free, rows, 0.0), np.linalg.norm(rows, axis=1), RESTRICTION_TOLERANCE)
 
 
-def row_space(rows: Array) -> Array:
-    """Orthonormal rows with the span of the given unit rows."""
+def row_space(rows: Array, floor: float = 0.0) -> Array:
+    """Orthonormal rows with the span of the given unit rows, without what singular values up to `floor` make of it."""
     if len(rows) == 0:
         return rows
     _, values, vectors = scipy.linalg.svd(rows, full_matrices=False, lapack_driver="gesdd")
-    return vectors[values > RANK_TOLERANCE * values[0]]
+    return vectors[values > max(RANK_TOLERANCE * values[0], floor)]
+
+
+def turned(rows: Array, error: float) -> float:
+    """By which angle the space of unit rows may be turned that are off by `error` together, as `row_space` counts them."""
+    if len(rows) == 0 or error == 0:
+        return 0.0
+    values = scipy.linalg.svdvals(rows)
+    counted = values[values > max(RANK_TOLERANCE * values[0], error / ANGLE)]
+    return error / float(counted.min()) if counted.size else 0.0
 
 
 def null_basis(rows: Array) -> Array:

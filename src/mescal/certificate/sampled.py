@@ -20,6 +20,7 @@ from .cones import Curvature
 from .inexact import Errors, lower_end, upper_end
 from .multipliers import stationarity_of
 from .request import Request
+from .rounded import Rounded
 from .sampling import Batches, judged, split
 from .second_order import CONES, DENSE_SIZE, Situation, on_cone
 
@@ -31,12 +32,12 @@ def certify_from_samples(request: Request, as_sample: bool) -> Certificate:
     """A certificate with confidence bounds."""
     streams = any(judged(source, as_sample).size is None for source in request.problem.sources)
     sizes = (request.samples,) if request.samples else LOOKS if request.tolerance and streams else LOOKS[1:2]
-    certificate, work = None, Tally()
+    certificate, off, work = None, None, Tally()
     for look, size in enumerate(sizes):
         failure = (1 - request.confidence) / len(sizes)
         decided = _decided(request, certificate)
         batches = split(request.problem, request.program, size, request.seed, look, as_sample, choosing=not decided)
-        certificate = one_look(request, batches, failure, decided)
+        certificate, off = one_look(request, batches, failure, decided, off)
         work += certificate.work
         tolerance = request.tolerance
         if tolerance is None or certificate.passes(tolerance) or certificate.refuses(tolerance):
@@ -56,9 +57,13 @@ def _decided(request: Request, before: Certificate | None) -> dict[str, Measured
 
 
 def one_look(
-    request: Request, batches: Batches, failure: float, decided: dict[str, Measured] | None = None
-) -> Certificate:
-    """One certificate from one pair of batches, with new curvatures unless they are `decided`."""
+    request: Request,
+    batches: Batches,
+    failure: float,
+    decided: dict[str, Measured] | None = None,
+    off: Rounded | None = None,
+) -> tuple[Certificate, Rounded]:
+    """One certificate from one pair of batches, with new curvatures and rounding unless they are `decided`; and its rounding."""
     judge = Evaluator.of(request.program, batches.second)
     chooser = judge if decided else Evaluator.of(request.program, batches.first)
     point = judge.at(request.x)
@@ -70,19 +75,21 @@ def one_look(
     if request.slack is None:
         slack = np.where(inactive, np.maximum(0, -point.constraint), 0.0)
     sides = np.where(inactive, 1.0, 0.0)
-    bound = _Bounds(request, judge, batches, multipliers, failure / 3)
+    if off is None or decided is None:
+        off = Rounded.at(judge, request.x, point, multipliers)
+    bound = _Bounds(request, judge, batches, multipliers, failure / 3, off)
     stationarity = stationarity_of(
         multipliers, point.gradient, point.jacobian, request.inequality, sides, request.project_tangent
     )
     feasibility = float(np.linalg.norm(point.constraint + slack))
-    situation = request.situation(point, multipliers, sides)
+    situation = request.situation(point, multipliers, sides, bound.off.stationarity)
     if decided is None:
         elsewhere = request.situation(chosen, multipliers, sides)
         directions = _Hessian(request, chooser, multipliers)
         hessian = _Hessian(request, judge, multipliers)
         decided = {name: bound.curvature(name, situation, hessian, directions.on(name, elsewhere)) for name in CONES}
     noise = float(np.sqrt(bound.moments.objective) * scipy.special.ndtri((1 + request.confidence) / 2))
-    return assemble(
+    certificate = assemble(
         request,
         point,
         situation,
@@ -94,6 +101,7 @@ def one_look(
         judge.tally if chooser is judge else judge.tally + chooser.tally,
         slack,
     )
+    return certificate, off
 
 
 class _Hessian:
@@ -131,10 +139,19 @@ class _Hessian:
 class _Bounds:
     """Error bounds of one look, each at the failure probability of one measure."""
 
-    def __init__(self, request: Request, judge: Evaluator, batches: Batches, multipliers: np.ndarray, failure: float):
+    def __init__(
+        self,
+        request: Request,
+        judge: Evaluator,
+        batches: Batches,
+        multipliers: np.ndarray,
+        failure: float,
+        off: Rounded,
+    ):
         self.request, self.judge, self.batches, self.failure = request, judge, batches, failure
         self.given = dict(request.bounds or {})
         self.multipliers = multipliers
+        self.off = off
         self.moments = confidence.moments(judge, batches.second, batches.noisy, request.x, multipliers)
         pairs = zip(batches.second, batches.noisy, strict=True)
         self.sizes = [population.size for population, noisy in pairs if noisy]
@@ -144,10 +161,10 @@ class _Bounds:
         return f"{self.judge.full_pass} samples, confidence {self.request.confidence:g} {basis}"
 
     def stationarity(self, value: float) -> Measured:
-        return self._widened(value, "gradient", self.moments.gradient)
+        return self._widened(value, "gradient", self.moments.gradient, self.off.stationarity)
 
     def feasibility(self, value: float) -> Measured:
-        return self._widened(value, "constraint", confidence.Spread.of(self.moments.constraint))
+        return self._widened(value, "constraint", confidence.Spread.of(self.moments.constraint), self.off.feasibility)
 
     def curvature(self, name: str, situation: Situation, hessian: _Hessian, elsewhere: Curvature) -> Measured:
         """Both ends from `inexact`; directions for the upper one: fixed on the other batch, and found on this one."""
@@ -177,10 +194,15 @@ class _Bounds:
         failure = self.failure / 4
         jacobian = np.sqrt(self.moments.jacobian) * (1 + np.sqrt(2 * np.log(1 / failure)))
         gradient = self._radius("gradient", self.moments.gradient, failure)
-        return Errors(self._hessian(failure), float(jacobian), gradient)
+        sampled = float(jacobian) > 0
+        return Errors(
+            self._hessian(failure) + self.off.hessian,
+            float(jacobian) + self.off.jacobian if sampled else 0.0,
+            gradient + self.off.stationarity,
+        )
 
-    def _widened(self, value: float, kind: str, spread: confidence.Spread) -> Measured:
-        radius = self._radius(kind, spread, self.failure)
+    def _widened(self, value: float, kind: str, spread: confidence.Spread, off: float) -> Measured:
+        radius = self._radius(kind, spread, self.failure) + off
         return Measured(value, max(0.0, value - radius), value + radius, self.how(kind))
 
     def _radius(self, kind: str, spread: confidence.Spread, failure: float) -> float:

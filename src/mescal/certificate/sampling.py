@@ -65,7 +65,7 @@ def split(
 def draw(
     stream: Sampler | RowStream, read: Reading | None, samples: int, key: tuple[int, ...]
 ) -> "Population | Selected":
-    """That many draws of a stream, as a population; in float64 unless they are rows. `read` is a sampler's function."""
+    """That many draws of a stream, as a population; `read` is a sampler's function."""
     if isinstance(stream, RowStream):
         rng = np.random.default_rng(key)
         return _subset(stream.population, rng.integers(stream.population.size, size=samples))

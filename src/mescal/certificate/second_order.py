@@ -28,7 +28,7 @@ class Situation:
 
     `gradient` is that of the Lagrangian in x; `tangent` is None where the set only has a projection; `strong` is the
     size above which a multiplier of a bound counts as positive; `doubt` is added to the multipliers of the bounds of X
-    before they are used.
+    before they are used; `errors` says how far each row of the Jacobian may be off, in length.
     """
 
     gradient: np.ndarray
@@ -41,6 +41,7 @@ class Situation:
     penalty: float
     strong: float
     doubt: float = 0.0
+    errors: np.ndarray | None = None
 
     @property
     def slack_columns(self) -> np.ndarray:
@@ -134,13 +135,21 @@ def build_cone(name: str, situation: Situation, rows: bool = True) -> tuple[Cone
         bending = tangent.bending(np.where(held, of_rows, 0.0))
         equalities.append(_pad(inequalities[held], slacks))
         inequalities = inequalities[~held]
+    rows_of = np.concatenate(equalities)
+    off = np.zeros(len(rows_of))
+    if rows and situation.errors is not None:
+        # where a slack is free to make up for an error of its row, that changes no curvature: H acts on x alone
+        made_up = np.zeros(len(situation.rows), bool)
+        made_up[situation.inequality] = ~zero[size:]
+        off[: len(situation.rows)] = np.where(made_up, 0.0, situation.errors)
     cone = Cone.of(
         size + slacks,
         zero=zero,
         lower=lower,
         upper=upper,
-        equalities=np.concatenate(equalities),
+        equalities=rows_of,
         inequalities=_pad(inequalities, slacks),
+        errors=off,
     )
     return cone, bending
 

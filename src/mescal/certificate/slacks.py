@@ -36,6 +36,7 @@ def choose_slack(
     multipliers: Array | None = None,
     *,
     project_tangent_jvp: Callable[[Array, Array], Array] | None = None,
+    errors: Array | None = None,
 ) -> FirstOrder:
     """Slacks, 0 or max(0, -c_j) per inequality, with the smallest max(stationarity, feasibility).
 
@@ -45,7 +46,7 @@ def choose_slack(
     zero, all max(0, -c_j), and zero where ``|lam_j| > -c_j``. Setting a slack to zero never increases stationarity and
     never decreases feasibility, so only changes that reduce the larger of the two are tried.
     """
-    tangent = Tangent(gradient, jacobian, project_tangent, project_tangent_jvp)
+    tangent = Tangent(gradient, jacobian, project_tangent, project_tangent_jvp, errors)
     choices = _Choices(tangent, tangent.vector(constraint), tangent.flags(inequality), multipliers)
     open_rows = np.flatnonzero(choices.inequality & (choices.constraint < 0))
     everything = np.zeros(tangent.rows, dtype=bool)

@@ -24,14 +24,16 @@ class Span:
         self.lower, self.upper, self.free = lower, upper, free
         self.rows, self.inequalities = rows, inequalities
         self.signs: Array | None = None
+        self.angle = 0.0  # by which the equalities may be turned
         self.count = 0
 
     @classmethod
     def of(cls, cone) -> "Span":
         """The span of a `Cone`, without the directions in which rows imply that it is flat."""
         free = cone.free
-        equalities = row_space(restricted(cone.equalities, free))
+        equalities, angle = cone.space
         span = cls(cone.lower, cone.upper, free, equalities, restricted(cone.inequalities, free))
+        span.angle = angle
         bounds = np.flatnonzero((cone.lower | cone.upper) & free)
         span.count = len(bounds) + len(span.inequalities)
         if span.count * cone.size > DENSE_ROWS:

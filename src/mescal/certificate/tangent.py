@@ -37,9 +37,17 @@ class Tangent:
     D is constant on a piece, so the derivatives that were computed are kept and tried first.
     """
 
-    def __init__(self, gradient: Array, jacobian: Array, project: Project, jvp: Callable[[Array, Array], Array] | None):
+    def __init__(
+        self,
+        gradient: Array,
+        jacobian: Array,
+        project: Project,
+        jvp: Callable[[Array, Array], Array] | None,
+        errors: Array | None = None,
+    ):
         self.gradient = np.asarray(gradient, dtype=np.float64)
         self.jacobian = np.asarray(jacobian, dtype=np.float64)
+        self.errors = np.zeros_like(self.jacobian) if errors is None else errors
         if self.gradient.ndim != 1 or self.jacobian.ndim != 2 or self.jacobian.shape[1] != len(self.gradient):
             raise InputError(
                 f"the gradient has shape {self.gradient.shape} and the Jacobian {self.jacobian.shape}",

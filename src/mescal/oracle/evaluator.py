@@ -5,6 +5,7 @@ stream come in blocks of one size, so that any number of them shares one program
 """
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -21,7 +22,9 @@ from .memory import chunk_bytes
 from .work import Tally, price
 
 BLOCK_ROWS = 8192  # draws of a stream that are looked at together
-CANCELLED = 1e-12  # a row of J shorter than this, against 1 and the longest row, is what rounding left of zero
+# Bytes of rows up to which a solver that does not ask for rounding bounds looks by the program that has them, which the judge needs
+# anyway: they take as long as the rest of a pass, compiling a second program as long as some hundred passes over so many bytes.
+SHARED_BYTES = 1 << 26
 
 
 class Part:
@@ -69,12 +72,32 @@ class Evaluator:
         """Thetas in a full pass: the rows of the largest population."""
         return max((size for sizes in self.sizes for size in sizes), default=1)
 
-    def at(self, x: np.ndarray) -> At:
-        """f, c, gradient and Jacobian in one pass; on the host."""
+    def at(self, x: np.ndarray, rounded: bool = True) -> At:
+        """f, c, gradient and Jacobian in one pass, with what each number may be off by where that is wanted; on the host.
+
+        Rows of J that are no longer than what they may be off by are zero: a huge multiplier could turn them into anything.
+        """
         self.count("gradient", values=1, gradients=1)
-        at = At(*(np.asarray(part, np.float64) for part in self._mean(_linearise, x)))
-        moments = at.moments if len(self.parts) == 1 else None  # parts have other families
-        return at._replace(objective=float(at.objective), jacobian=_without_rounding(at.jacobian), moments=moments)
+        function = _linearise if rounded or self._bytes <= SHARED_BYTES else _linearise_alone
+        at = jax.tree.map(lambda part: np.asarray(part, np.float64), self._mean(function, x))
+        at = at._replace(objective=float(at.objective), moments=at.moments if len(self.parts) == 1 else None)
+        if at.rounding is None:
+            return at
+        off = at.rounding._replace(
+            objective=float(at.rounding.objective + at.rounding.gradient @ np.abs(x)),
+            constraint=at.rounding.constraint + at.rounding.jacobian @ np.abs(x),
+        )
+        known = np.linalg.norm(at.jacobian, axis=1) > np.linalg.norm(off.jacobian, axis=1)
+        return at._replace(
+            jacobian=np.where(known[:, None], at.jacobian, 0.0),
+            rounding=off,
+        )
+
+    @cached_property
+    def _bytes(self) -> int:
+        """Of all rows."""
+        rows = jax.tree.leaves([part.data for part in self.parts])
+        return sum(leaf.size * leaf.dtype.itemsize for leaf in rows)
 
     def values(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """f and c alone."""
@@ -91,6 +114,17 @@ class Evaluator:
         """grad^2 f + sum_j weight_j grad^2 c_j as a dense matrix."""
         self.count("hvp", times=x.size, values=1, gradients=1, hvps=1)
         return self._mean(_hessian, x, weight)
+
+    def hessian_rounding(self, x: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What grad^2 f + sum_j weight_j grad^2 c_j may be off by: the sum of each row, and that of each row times |x|.
+
+        The first bounds the error of the matrix in norm by its largest entry, as bounds of entries are symmetric; the second is
+        what a gradient at these weights is off by because x is known to its last place only.
+        """
+        self.count("hvp", times=2, values=1, gradients=1, hvps=1)
+        columns = np.stack([np.ones_like(x), np.abs(x)], axis=1)
+        found = self._mean(_hessian_rounding, x, weight, columns)
+        return found[:, 0], found[:, 1]
 
     def hessian_times(self, x: np.ndarray, weight: np.ndarray, directions: np.ndarray) -> np.ndarray:
         """(grad^2 f + sum_j weight_j grad^2 c_j) V for a vector V, or for the columns of V."""
@@ -127,12 +161,6 @@ class Evaluator:
         return total
 
 
-def _without_rounding(jacobian: np.ndarray) -> np.ndarray:
-    """The Jacobian with rows that cancelled to rounding set to zero: a huge multiplier could turn them into anything."""
-    lengths = np.linalg.norm(jacobian, axis=1)
-    return np.where((lengths > CANCELLED * lengths.max(initial=1.0))[:, None], jacobian, 0.0)
-
-
 def evaluator_of(problem: Any, program: Program) -> Evaluator:
     """The evaluator of a problem whose sources are all finite, over rows that it keeps for solver and judge alike."""
     return Evaluator(program, problem.device_data(program))
@@ -148,8 +176,12 @@ def _blocks(drawn: Population | Selected) -> list[Any]:
     return [Population(jax.tree.map(lambda leaf, cut=cut: np.asarray(leaf)[cut], drawn.arrays)) for cut in cuts]
 
 
-def _linearise(program: Program, data: Any, x: jax.Array) -> At:
+def _linearise_alone(program: Program, data: Any, x: jax.Array) -> At:
     return look.linearise(program, data, x)
+
+
+def _linearise(program: Program, data: Any, x: jax.Array) -> At:
+    return look.linearise(program, data, x, rounded=True)
 
 
 def _values(program: Program, data: Any, x: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -162,6 +194,10 @@ def _slope(program: Program, data: Any, x: jax.Array, factor: jax.Array, weight:
 
 def _hessian(program: Program, data: Any, x: jax.Array, weight: jax.Array) -> jax.Array:
     return look.hessian(program, data, x, 1.0, weight)
+
+
+def _hessian_rounding(program: Program, data: Any, x: jax.Array, weight: jax.Array, directions: jax.Array) -> jax.Array:
+    return look.hessian_rounding(program, data, x, 1.0, weight, directions)
 
 
 def _products(program: Program, data: Any, x: jax.Array, weight: jax.Array, directions: jax.Array) -> jax.Array:

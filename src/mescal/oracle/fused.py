@@ -25,7 +25,7 @@ PROGRAMS = 1024  # that share the rows: several for every multiprocessor of the 
 LARGEST = 2**31  # numbers of the rows: the kernel counts them in 32 bits
 INTERPRET = False  # run the kernel as ordinary operations, on any device: for tests
 
-Sums = tuple[jax.Array, jax.Array, jax.Array, jax.Array]  # means of F, C, and their derivatives in x
+Sums = tuple[jax.Array, ...]  # means of F, C, and their derivatives in x; then those of the magnitudes of all four
 
 
 class _UnsuitedError(Exception):
@@ -57,18 +57,23 @@ def score_sums(program: Program, k: int, rows: Any, x: jax.Array) -> Sums | None
     functions = tuple(term.fn for term in family.terms)
     if table.shape[1] > BLOCK or not _compiles(functions, table.shape, str(table.dtype)):
         return None
-    values, slopes = (part / table.shape[0] for part in _kernel(_scores(functions, table.dtype), x, table))
-    objective, constraint = jnp.zeros((), x.dtype), jnp.zeros(layout.size, x.dtype)
-    gradient, jacobian = jnp.zeros_like(x), jnp.zeros((layout.size, x.size), x.dtype)
-    for t, term in enumerate(family.terms):
-        factor = jnp.asarray(program.coefficients, x.dtype)[term.coefficients[0]]
-        if term.slots[0] < 0:
-            objective, gradient = objective + factor * values[t], gradient + factor * slopes[t]
-        else:
-            at = layout.slices[term.slots[0]].start
-            constraint = constraint.at[at].add(factor * values[t])
-            jacobian = jacobian.at[at].add(factor * slopes[t])
-    return objective, constraint, gradient, jacobian
+    values, slopes, *sizes = (part / table.shape[0] for part in _kernel(_scores(functions, table.dtype), x, table))
+    factors = [jnp.asarray(program.coefficients, x.dtype)[term.coefficients[0]] for term in family.terms]
+
+    def collected(values: jax.Array, slopes: jax.Array, factors: list[jax.Array]) -> Sums:
+        objective, constraint = jnp.zeros((), x.dtype), jnp.zeros(layout.size, x.dtype)
+        gradient, jacobian = jnp.zeros_like(x), jnp.zeros((layout.size, x.size), x.dtype)
+        for t, (term, factor) in enumerate(zip(family.terms, factors, strict=True)):
+            if term.slots[0] < 0:
+                objective, gradient = objective + factor * values[t], gradient + factor * slopes[t]
+            else:
+                at = layout.slices[term.slots[0]].start
+                constraint = constraint.at[at].add(factor * values[t])
+                jacobian = jacobian.at[at].add(factor * slopes[t])
+        return objective, constraint, gradient, jacobian
+
+    magnitudes = collected(sizes[0], sizes[1], [jnp.abs(factor) for factor in factors])
+    return *collected(values, slopes, factors), *magnitudes
 
 
 @lru_cache(maxsize=256)
@@ -132,8 +137,8 @@ def _through(program: ClosedJaxpr, arguments: list[Any], u: jax.Array) -> list[A
     return [read(atom) for atom in jaxpr.outvars]
 
 
-def _kernel(scores: tuple[Callable, ...], x: jax.Array, table: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """S, shape (t,), and G, shape (t, d)."""
+def _kernel(scores: tuple[Callable, ...], x: jax.Array, table: jax.Array) -> tuple[jax.Array, ...]:
+    """S, shape (t,), and G, shape (t, d); then the sums of the absolute values of what both are sums of."""
     from jax.experimental import pallas as pl  # here: it takes longer to import than most solves to run
     from jax.experimental.pallas import triton
 
@@ -160,15 +165,14 @@ def _kernel(scores: tuple[Callable, ...], x: jax.Array, table: jax.Array) -> tup
             )
             u = jnp.sum(taken * at[None, :], axis=1)
             found = [jax.jvp(jax.vmap(phi), (u,), (jnp.ones_like(u),)) for phi in scores]
+            parts = [(jnp.where(counted, f, 0), taken * jnp.where(counted, g, 0)[:, None]) for f, g in found]
+            sizes = [(jnp.abs(f), jnp.abs(g)) for f, g in parts]
             return tuple(
-                (
-                    value + jnp.sum(jnp.where(counted, f, 0)),
-                    slope + jnp.sum(taken * jnp.where(counted, g, 0)[:, None], axis=0),
-                )
-                for (value, slope), (f, g) in zip(totals, found, strict=True)
+                (value + jnp.sum(f), slope + jnp.sum(g, axis=0))
+                for (value, slope), (f, g) in zip(totals, [*parts, *sizes], strict=True)
             )
 
-        nothing = tuple((jnp.zeros((), dtype), jnp.zeros(wide, dtype)) for _ in scores)
+        nothing = tuple((jnp.zeros((), dtype), jnp.zeros(wide, dtype)) for _ in 2 * scores)
         totals = jax.lax.fori_loop(0, steps, step, nothing)
         for (value, slope), value_ref, slope_ref in zip(totals, out_refs[::2], out_refs[1::2], strict=True):
             value_ref[pl.program_id(0)] = value
@@ -177,9 +181,10 @@ def _kernel(scores: tuple[Callable, ...], x: jax.Array, table: jax.Array) -> tup
     parts = pl.pallas_call(
         body,
         grid=(programs,),
-        out_shape=[jax.ShapeDtypeStruct((programs, *shape), dtype) for _ in scores for shape in ((), (wide,))],
+        out_shape=[jax.ShapeDtypeStruct((programs, *shape), dtype) for _ in 2 * scores for shape in ((), (wide,))],
         interpret=INTERPRET,
         name="score_sums",
     )(x, table)
-    totals = [jnp.sum(part, axis=0) for part in parts]
-    return jnp.stack(totals[::2]), jnp.stack(totals[1::2])[:, :width]
+    totals, count = [jnp.sum(part, axis=0) for part in parts], len(scores)
+    values, slopes = jnp.stack(totals[::2]), jnp.stack(totals[1::2])[:, :width]
+    return values[:count], slopes[:count], values[count:], slopes[count:]

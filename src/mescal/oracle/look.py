@@ -7,6 +7,7 @@ functions of a family have one call site.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -19,15 +20,25 @@ from .access import sum_rows
 from .fused import score_sums
 from .linear_forms import hessian_sum
 from .memory import chunk_bytes, matrix_bytes
+from .rounding import fixed_unit, longest_sum, magnitude, unit as rounding_unit
 
 DIRECTIONS = 256  # directions multiplied together at most: bounds what the layers of a deep function hold at a time
+
+
+class Rounding(NamedTuple):
+    """What each number of a look may be off by, as `rounding` derives it, x taken as exact in the factors."""
+
+    objective: Any
+    constraint: Any
+    gradient: Any
+    jacobian: Any
 
 
 class At(NamedTuple):
     """f and c at a point, with gradient and Jacobian; and how large the samples of both are, where that was looked at.
 
     `moments` are mean and mean square of what each family adds to f, shape (families, 2); `squares` are mean squares of the
-    samples of c.
+    samples of c; `rounding` is None where nobody asked for it.
     """
 
     objective: Any
@@ -36,6 +47,7 @@ class At(NamedTuple):
     jacobian: Any
     moments: Any
     squares: Any
+    rounding: Any = None
 
 
 def values(program: Program, data: tuple[Data | None, ...], x: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -48,33 +60,67 @@ def values(program: Program, data: tuple[Data | None, ...], x: jax.Array) -> tup
     return _total(program, data, program.deterministic(x), body, chunk_bytes(), x)
 
 
-def linearise(program: Program, data: tuple[Data | None, ...], x: jax.Array) -> At:
-    """f, c, grad f and the Jacobian of c, in one pass."""
-    m = program.layout.size
-    (f, c), pull = jax.vjp(program.deterministic, x)
-    gradient = pull((jnp.ones_like(f), jnp.zeros_like(c)))[0]
-    jacobian = jnp.zeros((m, x.size), x.dtype)
-    if program.fixed and m:
-        jacobian = jax.vmap(lambda row: pull((jnp.zeros_like(f), row))[0])(jnp.eye(m, dtype=x.dtype))
+def linearise(program: Program, data: tuple[Data | None, ...], x: jax.Array, rounded: bool = False) -> At:
+    """f, c, grad f and the Jacobian of c, in one pass; where `rounded`, with what each of their numbers may be off by."""
+    (f, c), pull, sizes = jax.vjp(lambda y: _apart(program.sized_deterministic(y)), x, has_aux=True)
+    gradient, jacobian = jnp.zeros_like(x), jnp.zeros((c.size, x.size), x.dtype)
+    slopes, rounding = (gradient, jacobian), None
+    if program.fixed:
+        gradient, jacobian, slopes = _pulled_rows(pull, f, c, x, True, rounded)
+    if rounded:
+        unit = fixed_unit(program, x.dtype)
+        rounding = jax.tree.map(lambda size: unit * size, Rounding(*sizes, *slopes))
 
     def body(k, rows, share, member, program, x):
-        family = program.families[k]
-        p = len(family.fed[0])
-
         def sums(y):
-            f, c = program.contribution(k, y, rows, member)
-            return (share @ f, share @ c), (share @ f**2, share @ c**2)
+            f, c, *sizes = program.sized_contribution(k, y, rows, member)
+            return (share @ f, share @ c), (share @ f**2, share @ c**2, share @ sizes[0], share @ sizes[1])
 
-        (f, c), pull, (ff, cc) = jax.vjp(sums, x, has_aux=True)
-        gradient = pull((jnp.ones_like(f), jnp.zeros_like(c)))[0] if family.feeds_objective else jnp.zeros_like(x)
-        # one row after the other: together they would be a product of few rows with many, which XLA's CPU code does badly
-        jacobian = jax.lax.map(lambda row: pull((jnp.zeros_like(f), row))[0], jnp.eye(p, dtype=x.dtype))
+        (f, c), pull, (ff, cc, *sizes) = jax.vjp(sums, x, has_aux=True)
+        gradient, jacobian, slopes = _pulled_rows(pull, f, c, x, program.families[k].feeds_objective, rounded)
         moments = jnp.zeros((len(program.families), 2), x.dtype).at[k].set(jnp.stack([f, ff]))
-        rows_of_c = [program.spread(k, part, member) for part in (c, jacobian, cc)]
-        return At(f, rows_of_c[0], gradient, rows_of_c[1], moments, rows_of_c[2])
+        c, jacobian, cc = (program.spread(k, part, member) for part in (c, jacobian, cc))
+        rounding = None
+        if rounded:
+            off = [program.spread(k, part, member) for part in (sizes[1], slopes[1])]
+            unit = units[k]
+            rounding = Rounding(unit * sizes[0], unit * off[0], unit * slopes[0], unit * off[1])
+        return At(f, c, gradient, jacobian, moments, cc, rounding)
 
-    start = At(f, c, gradient, jacobian, jnp.zeros((len(program.families), 2), x.dtype), jnp.zeros_like(c))
-    return _total(program, data, start, body, chunk_bytes(), x, once=_read_once)
+    units = [_unit(program, k, rows, x.dtype) for k, rows in enumerate(data)] if rounded else []
+    start = At(f, c, gradient, jacobian, jnp.zeros((len(program.families), 2), x.dtype), jnp.zeros_like(c), rounding)
+    return _total(program, data, start, body, chunk_bytes(), x, once=partial(_read_once, rounded=rounded))
+
+
+def _apart(found: tuple[jax.Array, ...]) -> tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]]:
+    return found[:2], found[2:]
+
+
+def _pulled_rows(pull: Callable, f: jax.Array, c: jax.Array, x: jax.Array, feeds: bool, rounded: bool) -> tuple:
+    """The gradient of f (zeros unless something feeds it) and the rows of J, from one pullback; and their magnitudes."""
+
+    def pulled(row):
+        return pull((row[0], row[1:]))[0]
+
+    def found(row):
+        return pulled(row), magnitude(pulled, row) if rounded else ()
+
+    # one row after the other: together they would be a product of few rows with many, which XLA's CPU code does badly
+    every = jnp.eye(1 + c.size, dtype=x.dtype)[0 if feeds else 1 :]
+    rows = jax.lax.map(found, every) if len(every) != 1 else jax.tree.map(lambda v: v[None], found(every[0]))
+    if feeds:
+        return *(jax.tree.map(lambda part, at=at: part[at], rows[0]) for at in (0, slice(1, None))), jax.tree.map(
+            lambda part: (part[0], part[1:]), rows[1]
+        )
+    return jnp.zeros_like(x), rows[0], jax.tree.map(lambda part: (jnp.zeros_like(x), part), rows[1])
+
+
+def _unit(program: Program, k: int, rows: Any, dtype: Any) -> float:
+    """What a sum over the rows of a family is off by, for every unit of its magnitude."""
+    family = program.families[k]
+    assert family.sizes is not None
+    kept = chunk_bytes() * _narrowness(rows, dtype)
+    return rounding_unit(family.terms, dtype, longest_sum(_leaves_of(rows), family.sizes, kept))
 
 
 def pulled(
@@ -104,14 +150,27 @@ def hessian(program: Program, data: tuple[Data | None, ...], x: jax.Array, facto
     return _second_order(program, data, x, factor, weight, jnp.eye(x.size, dtype=x.dtype), _matrix_sums)
 
 
-def _second_order(program, data, x, factor, weight, directions, body) -> jax.Array:
+def hessian_rounding(
+    program: Program, data: tuple[Data | None, ...], x: jax.Array, factor: Any, weight: jax.Array, directions: jax.Array
+) -> jax.Array:
+    """What products with nonnegative directions may be off by, as if every entry of the Hessian were off by its most."""
+    units = [_unit(program, k, rows, x.dtype) for k, rows in enumerate(data)]
+
+    def body(k, *given):
+        return units[k] * _product_sums(k, *given, columns=_magnitudes)
+
+    return _second_order(program, data, x, factor, weight, directions, body, fixed_unit(program, x.dtype), _magnitudes)
+
+
+def _second_order(program, data, x, factor, weight, directions, body, unit=1.0, columns_of=None) -> jax.Array:
+    columns_of = columns_of or _columns
     factor = jnp.asarray(factor, x.dtype)
 
-    def gradient(y):
+    def gradient(y, factor, weight):
         (f, c), pull = jax.vjp(program.deterministic, y)
         return pull((factor * jnp.ones_like(f), weight.astype(c.dtype)))[0]
 
-    start = _columns(gradient, x, directions) if program.fixed else jnp.zeros_like(directions)
+    start = unit * columns_of(gradient, x, factor, weight, directions) if program.fixed else jnp.zeros_like(directions)
     columns = directions.shape[1]
 
     def width(rows: Any) -> int:
@@ -129,14 +188,14 @@ def _second_order(program, data, x, factor, weight, directions, body) -> jax.Arr
     return _total(program, data, start, body, width, x, factor, weight, directions, needless=needless)
 
 
-def _product_sums(k, rows, share, member, program, x, factor, weight, directions):
+def _product_sums(k, rows, share, member, program, x, factor, weight, directions, columns=None):
     fed = weight[program.fed_rows(k, member)]
 
-    def gradient(y):
+    def gradient(y, factor, fed):
         _, pull = jax.vjp(lambda p: program.contribution(k, p, rows, member), y)
         return pull((factor * share, share[:, None] * fed))[0]
 
-    return _columns(gradient, x, directions)
+    return (columns or _columns)(gradient, x, factor, fed, directions)
 
 
 def _matrix_sums(k, rows, share, member, program, x, factor, weight, directions):
@@ -150,13 +209,22 @@ def _matrix_sums(k, rows, share, member, program, x, factor, weight, directions)
     return _product_sums(k, rows, share, member, program, x, factor, weight, directions) if gram is None else gram
 
 
-def _columns(gradient: Callable, x: jax.Array, directions: jax.Array) -> jax.Array:
+def _columns(gradient: Callable, x: jax.Array, factor: Any, weight: jax.Array, directions: jax.Array) -> jax.Array:
     def along(u):
-        return jax.jvp(gradient, (x,), (u,))[1]
+        return jax.jvp(lambda y: gradient(y, factor, weight), (x,), (u,))[1]
 
     if directions.shape[1] <= DIRECTIONS:
         return jax.vmap(along, in_axes=1, out_axes=1)(directions)
     return jax.lax.map(along, directions.T, batch_size=DIRECTIONS).T
+
+
+def _magnitudes(gradient: Callable, x: jax.Array, factor: Any, weight: jax.Array, directions: jax.Array) -> jax.Array:
+    """As `_columns`: products are linear in the weights, too, and terms may cancel among these."""
+
+    def along(factor, weight, directions):
+        return _columns(gradient, x, factor, weight, directions)
+
+    return magnitude(along, jnp.abs(factor), jnp.abs(weight), directions)
 
 
 def _total(
@@ -222,9 +290,13 @@ def _narrowness(rows: Data, dtype: Any) -> float:
     return kept / max(1, taken)
 
 
-def _read_once(program: Program, k: int, rows: Any, x: jax.Array) -> At | None:
+def _read_once(program: Program, k: int, rows: Any, x: jax.Array, rounded: bool) -> At | None:
     """What the rows of a family add, by a kernel that reads them once, where the device has one for these functions."""
-    sums = score_sums(program, k, rows, x)
-    if sums is None:
+    found = score_sums(program, k, rows, x)
+    if found is None:
         return None
-    return At(*sums, jnp.zeros((len(program.families), 2), x.dtype), jnp.zeros_like(sums[1]))
+    f, c, gradient, jacobian, *sizes = found
+    unit = _unit(program, k, rows, x.dtype) if rounded else 0.0
+    rounding = Rounding(*(unit * size for size in sizes)) if rounded else None
+    nothing = jnp.zeros((len(program.families), 2), x.dtype), jnp.zeros_like(c)
+    return At(f, c, gradient, jacobian, *nothing, rounding)

@@ -121,7 +121,7 @@ class Subproblem:
         before = self.looks.tally
         x, slack = z[: self.parameters].astype(np.float64), z[self.parameters :].astype(np.float64)
         if self.gives_jacobian:
-            at = self.lift(self.looks.at(x), slack)
+            at = self.lift(self.looks.at(x, rounded=False), slack)
             settled = self.settle(z, at.constraint)
             moved = (settled - z).astype(np.float64)
             constraint, jacobian = at.constraint + at.jacobian @ moved, at.jacobian

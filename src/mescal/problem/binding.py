@@ -13,7 +13,7 @@ from .families import join
 from .layout import Layout
 from .parameters import Parameters
 from .program import OBJECTIVE, BoundTerm, Program, constants
-from .source import Sampler, random_key
+from .source import Sampler
 from .traced import Reading, trace
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def bind_terms(problem: "Problem", spec: Parameters, dtype: np.dtype) -> Program
     """The functions of a problem on parameters of this structure, in this floating type."""
     bodies = [problem.objective, *(c.body for c in problem.constraints.values())]
     names = ["the objective", *(f"constraint {name!r}" for name in problem.constraints)]
-    draws = {k: _trace_draw(source) for k, source in enumerate(problem.sources) if isinstance(source, Sampler)}
+    draws = {k: source.traced() for k, source in enumerate(problem.sources) if isinstance(source, Sampler)}
     shapes_of = [draws[k].function.out if k in draws else s.sample_shape() for k, s in enumerate(problem.sources)]
     samples = [_in_type(shape, dtype) for shape in shapes_of]
     seen: dict[tuple, tuple[int, Reading]] = {}
@@ -77,10 +77,6 @@ def bind_terms(problem: "Problem", spec: Parameters, dtype: np.dtype) -> Program
         parameters=spec,
         layout=layout,
     )
-
-
-def _trace_draw(source: Sampler) -> Reading:
-    return trace(source.draw, random_key())
 
 
 def _output_shape(expression: Expectation, shapes: list[tuple[int, ...]], what: str) -> tuple[int, ...]:

@@ -41,8 +41,9 @@ def count_rows(shapes: list[tuple[int, ...]]) -> int:
 
 
 def refuse_unless_finite(rows: Any, start: int = 0):
-    """Raise where rows hold NaN or infinity; `start` is the number of the first of them."""
+    """Raise where rows hold NaN, infinity, or integers that wrap in 32 bits; `start` is the number of the first of them."""
     for path, leaf in jax.tree.leaves_with_path(rows):
+        _refuse_wrapping(leaf, start, path)
         if np.issubdtype(leaf.dtype, np.inexact) and not (finite := np.isfinite(np.asarray(leaf))).all():
             row = start + int(np.argwhere(~finite)[0][0])
             where = f" (leaf {jax.tree_util.keystr(path)})" if path else ""
@@ -51,6 +52,22 @@ def refuse_unless_finite(rows: Any, start: int = 0):
                 "finite numbers",
                 "drop or fill those rows before building the problem",
             )
+
+
+def _refuse_wrapping(leaf: Any, start: int, path: Any):
+    """Raise where 64-bit integers are no 32-bit ones, which is what JAX makes of them unless it is told otherwise."""
+    seen = jax.dtypes.canonicalize_dtype(leaf.dtype)
+    if not np.issubdtype(leaf.dtype, np.integer) or seen == leaf.dtype:
+        return
+    array, limits = np.asarray(leaf), np.iinfo(seen)
+    if array.size and (array.min() < limits.min or array.max() > limits.max):
+        row = start + int(np.argwhere((array < limits.min) | (array > limits.max))[0][0])
+        where = f" (leaf {jax.tree_util.keystr(path)})" if path else ""
+        raise InputError(
+            f"the data hold integers of type {leaf.dtype} that {seen} does not hold, first in row {row}{where}",
+            f"integers from {limits.min} to {limits.max}, as solvers compute in 32 bits",
+            "convert the column to floating point, or take an offset off it",
+        )
 
 
 def refuse_unless_numbers(dtype: Any):
@@ -86,13 +103,14 @@ def check_weights(weights: Any, size: int) -> np.ndarray:
         raise InputError(
             f"weights have shape {array.shape}", f"one weight per row, shape ({size},)", "check the order of arguments"
         )
-    if not np.isfinite(array).all() or (array < 0).any() or array.sum() <= 0:
+    if not np.isfinite(array).all() or (array < 0).any() or not array.any():
         raise InputError(
             "weights hold a negative or non-finite number, or sum to zero",
             "finite weights >= 0 with a positive sum",
             "check how the weights were made",
         )
-    return array * (size / array.sum())
+    shares = array / array.max()  # whose sum cannot overflow
+    return shares * (size / shares.sum())
 
 
 def describe(thing: Any) -> str:

@@ -118,11 +118,17 @@ class Program(eqx.Module):
 
         They belong to one member, or each to its own where there is one for every row.
         """
+        objective, constraint, *_ = self.sized_contribution(k, x, rows, member)
+        return objective, constraint
+
+    def sized_contribution(self, k: int, x: jax.Array, rows: Rows, member: Any = 0) -> tuple[jax.Array, ...]:
+        """`contribution`, and what its terms add in magnitude: the same shapes, terms taken at their absolute values."""
         family, rows = self.families[k], in_type(rows, x.dtype)
         count = jax.tree.leaves(rows.samples)[0].shape[0]
         starts = self._starts(family)
-        objective = jnp.zeros(count, x.dtype)
+        objective = size = jnp.zeros(count, x.dtype)
         blocks: dict[int, jax.Array] = {}
+        sizes: dict[int, jax.Array] = {}
         known: dict[tuple[Traced, int], jax.Array] = {}
         for term in family.terms:
             factors = jnp.asarray(self.coefficients, x.dtype)[np.asarray(term.coefficients)]
@@ -134,16 +140,22 @@ class Program(eqx.Module):
                 known[once] = each.astype(x.dtype).reshape(count, -1)
             values = known[once] * factor
             if term.slots[0] == OBJECTIVE:
-                objective = objective + values[:, 0]
+                objective, size = objective + values[:, 0], size + jnp.abs(values[:, 0])
             else:
                 start = starts[term.slots[0]]
                 blocks[start] = blocks[start] + values if start in blocks else values
-        constraints = [blocks[start] for start in sorted(blocks)]
-        constraint = jnp.concatenate(constraints, axis=1) if constraints else jnp.zeros((count, 0), x.dtype)
+                sizes[start] = sizes[start] + jnp.abs(values) if start in sizes else jnp.abs(values)
+        constraint, its_size = (
+            jnp.concatenate([parts[start] for start in sorted(parts)], axis=1)
+            if parts
+            else jnp.zeros((count, 0), x.dtype)
+            for parts in (blocks, sizes)
+        )
+        found = objective, constraint, size, its_size
         if rows.weights is not None:
             weights = rows.weights.astype(x.dtype)
-            objective, constraint = objective * weights, constraint * weights[:, None]
-        return objective, constraint
+            return tuple((part.T * weights).T for part in found)
+        return found
 
     def _starts(self, family: Family) -> dict[int, int]:
         """Where each constraint that the first member feeds begins among the rows that it feeds."""
@@ -179,16 +191,23 @@ class Program(eqx.Module):
 
     def deterministic(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
         """The part without samples: constants and deterministic terms; scalar and (m,)."""
+        objective, constraints, *_ = self.sized_deterministic(x)
+        return objective, constraints
+
+    def sized_deterministic(self, x: jax.Array) -> tuple[jax.Array, ...]:
+        """`deterministic`, and the sums of its parts' absolute values."""
         objective = jnp.asarray(self.objective_constant, x.dtype)
         constraints = jnp.asarray(self.constraint_constant, x.dtype)
+        size, sizes = jnp.abs(objective), jnp.abs(constraints)
         for term in self.fixed:
             value = jnp.ravel(term.fn(self.constants[term.constants], x)).astype(x.dtype)
             value = value * jnp.asarray(self.coefficients, x.dtype)[term.coefficients[0]]
             if term.slots[0] == OBJECTIVE:
-                objective = objective + value[0]
+                objective, size = objective + value[0], size + jnp.abs(value[0])
             else:
-                constraints = constraints.at[self.layout.slices[term.slots[0]]].add(value)
-        return objective, constraints
+                at = self.layout.slices[term.slots[0]]
+                constraints, sizes = constraints.at[at].add(value), sizes.at[at].add(jnp.abs(value))
+        return objective, constraints, size, sizes
 
     def evaluate(self, x: jax.Array, drawn: tuple[Rows | None, ...], count: int) -> tuple[jax.Array, jax.Array]:
         """F_i, shape (n,), and C_i, shape (n, m), for n samples of every source (None: that family is not looked at).

@@ -111,7 +111,9 @@ class Sharded:
         """The same rows, weighted: one weight for each row that this process gave."""
         check_weights(weights, sum(self.placement.counts[q] for q in self.placement.mine))
         given = np.asarray(weights, np.float64)
-        scaled = given * (self.size / _from_all([given.sum()], np.float64).sum())
+        largest = _from_all([given.max()], np.float64).max()
+        shares = given / largest  # whose sum cannot overflow
+        scaled = shares * (self.size / _from_all([shares.sum()], np.float64).sum())
         return Sharded(self.arrays, self.placement, self.placement.place(scaled), (self._alive, weights))
 
     def sample_shape(self) -> Any:

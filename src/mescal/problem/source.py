@@ -20,7 +20,7 @@ from ..errors import InputError, InputTypeError
 from .checks import CHECK_ROWS, check_rows, check_weights, describe, first_line, refuse_unless_finite
 from .digest import digest_array, digest_of
 from .program import Rows
-from .traced import trace
+from .traced import Reading, trace
 
 
 class Sampler:
@@ -30,7 +30,8 @@ class Sampler:
     gaussian = mescal.Sampler(lambda key: jax.random.normal(key, (3,)))
     ```
 
-    Two expectations over the same `Sampler` object see the same draws.
+    Two expectations over the same `Sampler` object see the same draws. Its law is that of `draw` in the precision that JAX had
+    when the sampler was made, whoever draws: solvers in 32 bits and the judge in 64 see one distribution.
     """
 
     weighted = False
@@ -43,12 +44,13 @@ class Sampler:
                 "wrap the sampling code in a function of a JAX random key",
             )
         self.draw = draw
+        self.wide = bool(jax.config.jax_enable_x64)  # pyright: ignore[reportAttributeAccessIssue]
         self._refuse_unless_pure()
 
     def _refuse_unless_pure(self):
         """Trace twice and compare: a sampler must be a pure function of its key."""
         try:
-            first, second = trace(self.draw, random_key()), trace(self.draw, random_key())
+            first, second = self.traced(), self.traced()
         except Exception as error:
             raise InputError(
                 f"the sampler's draw(key) raised {type(error).__name__}: {first_line(error)}",
@@ -61,6 +63,11 @@ class Sampler:
                 "a pure function of its key",
                 "draw with jax.random and the key that is passed in, not with numpy.random or a counter",
             )
+
+    def traced(self) -> Reading:
+        """`draw`, traced anew in the precision of the sampler."""
+        with jax.enable_x64(self.wide):
+            return trace(self.draw, random_key())
 
     def check(self):
         """Nothing: a sampler is looked at when it is made."""
@@ -86,7 +93,8 @@ class Sampler:
 
     def sample_shape(self) -> Any:
         """Shapes and types of one sample."""
-        return jax.eval_shape(lambda key: self.draw(key), random_key())
+        with jax.enable_x64(self.wide):
+            return jax.eval_shape(lambda key: self.draw(key), random_key())
 
     def __repr__(self) -> str:
         return f"Sampler({getattr(self.draw, '__qualname__', self.draw)})"

@@ -320,6 +320,8 @@ def _check_stored_weights(weights: Any, size: int) -> float:
         if not np.isfinite(part).all() or (part < 0).any():
             raise InputError("weights hold a negative or non-finite number", "finite weights >= 0", "check them")
         total += float(part.sum())
+    if not np.isfinite(total):
+        raise InputError("weights whose sum overflows", "a finite sum", "divide them by the largest first")
     if total <= 0:
         raise InputError("weights sum to zero", "a positive sum", "check how the weights were made")
     return size / total

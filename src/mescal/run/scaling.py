@@ -124,7 +124,7 @@ def _look(sub: Subproblem, z: Array, key: tuple[int, ...]) -> tuple[dict[str, An
             "rms": np.sqrt(n * np.asarray(at.constraint_variance, np.float64) + constraint**2),
         }, work.tally()
     before, size = sub.looks.tally, sub.parameters
-    plain = sub.looks.at(z[:size].astype(np.float64))
+    plain = sub.looks.at(z[:size].astype(np.float64), rounded=False)
     at = sub.lift(plain, z[size:].astype(np.float64))
     weight = sub.multipliers + sub.penalty * at.constraint
     mean, square = plain.moments[:, 0], plain.moments[:, 1]

@@ -1,22 +1,30 @@
 """Any closed convex set with a projection: P_T(x)(v) = lim (P_X(x + tau v) - x) / tau as tau falls to 0."""
 
 from collections.abc import Callable
+from types import FunctionType
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PyTree
+from jaxtyping import Array, PyTree
 
 from ..errors import InputError, InputTypeError
 from .base import ConvexSet
-from .points import norm
+from .points import ROUNDINGS, norm, rounding
+
+STEPS = 8  # between the shortest and the longest, in equal ratios
+LONGER = 64  # how often a step must hold the rounding of a coordinate, a unit of which is no movement
 
 
 class Projected(ConvexSet):
     """A set of which only the projection is known.
 
-    The tangent projection is a difference quotient with tau = h max(1, |x|) / |v|, where h = 1e-6 for float64 and
-    the root of the rounding for less, which balances the rounding (eps/h) with the curvature of the boundary (h).
+    The tangent projection is a difference quotient, which never grows with tau: the smaller the step, the nearer the limit, and
+    too large a step takes points inside for points of the boundary. A step h s long is taken, h = 1e-6 for float64 and the root
+    of the rounding for less; s is the smallest length that the coordinates show where v leads: how far each moves on the way to
+    P_X(x + v) at the scale of x, and |x_i|. Coordinates for which that is less than their rounding have the
+    first of a few longer steps that is not. A coordinate that the projection leaves where the step led has v_i itself.
     Its inequalities are not known: `tangent_cone` is `None`, and `project_face` is the identity.
 
     **Arguments:**
@@ -25,7 +33,7 @@ class Projected(ConvexSet):
         and dtypes; it must be possible to compile it.
     """
 
-    function: Callable[[PyTree], PyTree]
+    function: Callable[[PyTree], PyTree] = eqx.field(static=True)
 
     def __init__(self, project: Callable[[PyTree], PyTree]):
         if not callable(project):
@@ -34,19 +42,52 @@ class Projected(ConvexSet):
                 "a function of the point that returns its nearest point of the set",
                 "write Projected(lambda x: jnp.clip(x, 0, 1)), for instance",
             )
-        self.function = project
+        # functions alone are known by their identity: other callables may hold arrays
+        self.function = project if isinstance(project, FunctionType) else lambda x: project(x)
 
     def project(self, x: PyTree) -> PyTree:
         return jax.tree.map(lambda new, old: jnp.asarray(new, old.dtype), self.function(x), x)
 
     def project_tangent(self, x: PyTree, v: PyTree) -> PyTree:
-        # Where v is wider than x, so is the sum; the step still has to exceed the rounding of x.
-        step = max((_relative_step(leaf.dtype) for leaf in jax.tree.leaves(x)), default=0.0)
-        length = norm(v)
-        tau = step * jnp.maximum(1, norm(x)).astype(length.dtype) / jnp.where(length > 0, length, 1)
-        tau = jax.lax.stop_gradient(tau)
-        ahead = self.project(jax.tree.map(lambda a, b: a + tau.astype(b.dtype) * b, x, v))
-        return jax.tree.map(lambda a, b, y: ((y - a) / tau.astype(b.dtype)).astype(b.dtype), x, v, ahead)
+        # where v is wider than x, so is the sum; the step still has to exceed the rounding of x
+        h = max((_relative_step(leaf.dtype) for leaf in jax.tree.leaves(x)), default=0.0)
+        length, largest = norm(v), _largest(x)
+        unit = jax.tree.map(lambda b: b / jnp.where(length > 0, length, 1).astype(b.dtype), v)
+        reach = jnp.maximum(1, largest).astype(length.dtype)
+        _, far = self._ahead(x, unit, reach)
+
+        def shown(a: Array, y: Array, u: Array) -> Array:
+            """The smaller of the lengths that a coordinate shows."""
+            sizes = (jnp.where((u != 0) & (size > 0), size, reach) for size in (jnp.abs(y - a), jnp.abs(a)))
+            return jnp.min(jnp.minimum(*sizes), initial=jnp.inf).astype(length.dtype)
+
+        shortest = jnp.min(jnp.stack(jax.tree.leaves(jax.tree.map(shown, x, far, unit))))
+        short = jax.lax.stop_gradient(h * jnp.minimum(shortest, reach))
+        needed = jax.tree.map(lambda a, u: jnp.max(jnp.abs(a) / jnp.maximum(jnp.abs(u), h), initial=0), x, unit)
+        long = jax.lax.stop_gradient(
+            jnp.maximum(short, 2 * LONGER * rounding(x) * _largest(needed)).astype(length.dtype)
+        )
+
+        def taken(best: PyTree, step: Array) -> tuple[PyTree, None]:
+            """Of the coordinates for which this step exceeds their rounding."""
+            found = self._ahead(x, unit, step)
+
+            def one(a: Array, b: Array, u: Array, target: Array, y: Array, before: Array) -> Array:
+                moved = jnp.where(jnp.abs(y - a) > rounding(x) / ROUNDINGS * jnp.abs(a), y - a, 0)
+                quotient = jnp.where(y == target, b, moved / step.astype(b.dtype) * length.astype(b.dtype))
+                return jnp.where(step * jnp.abs(u) >= LONGER * rounding(x) * jnp.abs(a), quotient, before).astype(
+                    b.dtype
+                )
+
+            return jax.tree.map(one, x, v, unit, *found, best), None
+
+        ladder = long * (short / long) ** (jnp.arange(STEPS) / (STEPS - 1)).astype(length.dtype)
+        return jax.lax.scan(taken, v, ladder)[0]
+
+    def _ahead(self, x: PyTree, unit: PyTree, step: Array) -> tuple[PyTree, PyTree]:
+        """The point that a step leads to, and its projection."""
+        target = jax.tree.map(lambda a, u: a + step.astype(jnp.result_type(a, u)) * u, x, unit)
+        return target, self.project(target)
 
     def project_face(self, x: PyTree, v: PyTree) -> PyTree:
         return v
@@ -86,3 +127,8 @@ class Projected(ConvexSet):
 
 def _relative_step(dtype: np.dtype) -> float:
     return max(1e-6, float(jnp.finfo(dtype).eps) ** 0.5)
+
+
+def _largest(x: PyTree) -> Array:
+    """max |x_i|, in the widest dtype of x."""
+    return jnp.max(jnp.concatenate([jnp.ravel(jnp.abs(leaf)) for leaf in jax.tree.leaves(x)]), initial=0)

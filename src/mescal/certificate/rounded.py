@@ -1,0 +1,57 @@
+"""What rounding makes of a certificate: errors of its measures from the bounds that travel with a look.
+
+With bounds off_c, off_g, off_J on the entries of c, grad f and J, M on those of the Hessian of the Lagrangian at |lam|, all from
+magnitudes (`oracle.rounding`), and P_T, which expands nothing:
+
+- stationarity is off by at most  | off_g + |lam|' off_J + M|x| |;      feasibility by  | off_c |;
+- d'Hd by  |M| <= max_i sum_j M_ij  (M is symmetric and nonnegative), and in the augmented Lagrangian by al e (2 |A| + e) more,
+  e = |off_J|;
+- the null space of J by an angle, which `cones` works out from the lengths of off_J's rows.
+
+A huge multiplier that turns rounding in J into a gradient brings that gradient's error with it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..oracle.evaluator import Evaluator
+from ..oracle.look import At
+from .certificate import Measured
+from .second_order import Situation
+
+
+@dataclass(frozen=True, eq=False)
+class Rounded:
+    """Bounds on the errors of the measures at a point, due to rounding alone."""
+
+    objective: float
+    stationarity: float
+    feasibility: float
+    hessian: float
+    jacobian: float
+
+    @classmethod
+    def at(cls, judge: Evaluator, x: np.ndarray, point: At, multipliers: np.ndarray) -> "Rounded":
+        """At multipliers that are held."""
+        off = point.rounding
+        entries, moved = judge.hessian_rounding(x, multipliers)
+        return cls(
+            objective=off.objective,
+            stationarity=float(np.linalg.norm(off.gradient + np.abs(multipliers) @ off.jacobian + moved)),
+            feasibility=float(np.linalg.norm(off.constraint)),
+            hessian=float(entries.max(initial=0.0)),
+            jacobian=float(np.linalg.norm(off.jacobian)),
+        )
+
+    def curvature(self, name: str, situation: Situation) -> float:
+        """What curvatures on a cone are off by, the cone taken as it is."""
+        if name != "whole" or not situation.rows.size:
+            return self.hessian
+        length = float(np.linalg.norm(situation.rows, 2))
+        return self.hessian + situation.penalty * self.jacobian * (2 * length + self.jacobian)
+
+
+def widened(value: float, error: float, how: str) -> Measured:
+    """A measure that is nonnegative, up to an error."""
+    return Measured(float(value), max(0.0, float(value) - error), float(value) + error, how)

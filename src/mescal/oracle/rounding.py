@@ -1,0 +1,160 @@
+"""Rounding bounds from the magnitudes that were summed: what a value, a gradient or a Hessian may be off by.
+
+A derivative is a linear map of a direction, and its program a sum over paths of products:  y = sum_p w_p u_p.  In an arithmetic
+with the unit e every operation is off by e times its result at most, so that a computed y obeys
+
+    |computed y - y|  <=  e N sum_p |w_p| |u_p|  =  e N |L| |u|        (Higham, Accuracy and Stability, 3.5 and 4.2)
+
+N being the most operations on a path: adding n numbers in any order makes n - 1 of them. |L| is the program of L with every
+factor made positive and every difference a sum (`magnitude`), which costs what L costs. Numbers that cancel, between rows, between
+terms or inside a function, leave their magnitudes behind. The factors w_p depend on x themselves and are known as if x had been
+moved by e in its last place: that adds e N |L'| |x|, L' being the next derivative, and whoever knows it adds it.
+
+e is the unit of the coarsest type in which a function computes anything that depends on x, never finer than that of x.
+
+Deviation: an operation that is not known to be linear, or a loop inside a function, counts with the magnitude of its result.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+
+from ..problem import Program
+from ..problem.program import BoundTerm
+from ..problem.traced import Traced, evaluate_equation
+
+# Linear in each floating operand while the others are held, with nonnegative factors where all operands are nonnegative.
+POSITIVE = {
+    *("reshape", "broadcast_in_dim", "squeeze", "transpose", "rev", "slice", "concatenate", "pad", "copy", "copy_p"),
+    *("add", "add_any", "reduce_sum", "cumsum", "convert_element_type", "mul", "div", "dot_general", "select_n"),
+    *(
+        "conv_general_dilated",
+        "dynamic_slice",
+        "dynamic_update_slice",
+        "gather",
+        "scatter-add",
+        "scatter",
+        "expand_dims",
+    ),
+}
+DERIVED = 4  # equations of a derivative, and of that of a derivative, for one of a function
+
+
+def magnitude(linear: Callable, *directions: Any) -> Any:
+    """|L| |u| for a traceable function that is linear in u, given nonnegative u; one array."""
+    program = jax.make_jaxpr(linear)(*directions)
+    (out,) = _through(program, [(u, u) for u in jax.tree.leaves(directions)])
+    return jnp.abs(out[0]) if out[1] is None else out[1]
+
+
+def _through(program: ClosedJaxpr, arguments: Sequence[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Values of a jaxpr, each with its magnitude; None for what does not depend on the directions."""
+    jaxpr = program.jaxpr
+    known: dict[Any, tuple[Any, Any]] = dict(zip(jaxpr.constvars, ((c, None) for c in program.consts), strict=True))
+    known |= dict(zip(jaxpr.invars, arguments, strict=True))
+
+    def read(atom: Any) -> tuple[Any, Any]:
+        return (atom.val, None) if isinstance(atom, Literal) else known[atom]
+
+    for equation in jaxpr.eqns:
+        operands = [read(atom) for atom in equation.invars]
+        known |= dict(zip(equation.outvars, _results(jaxpr, equation, operands), strict=True))
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+def _results(jaxpr: Jaxpr, equation: JaxprEqn, operands: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    name = equation.primitive.name
+    if name in ("jit", "pjit"):
+        return _through(equation.params["jaxpr"], operands)
+    values = evaluate_equation(jaxpr, equation, [value for value, _ in operands])
+    if all(size is None for _, size in operands):
+        return [(value, None) for value in values]
+    sizes = [_size(value) if size is None else size for value, size in operands]
+    if name == "neg":
+        return [(values[0], sizes[0])]
+    if name == "sub":
+        return [(values[0], jnp.add(*sizes))]
+    if name in POSITIVE:
+        return list(zip(values, evaluate_equation(jaxpr, equation, sizes), strict=True))
+    return [(value, _size(value)) for value in values]
+
+
+def _size(value: Any) -> Any:
+    """|value|; indices and conditions stay what they are."""
+    return jnp.abs(value) if jnp.issubdtype(jnp.result_type(value), jnp.floating) else value
+
+
+def unit(terms: Sequence[BoundTerm], dtype: Any, summed: int) -> float:
+    """e N for what these terms add to a sum over so many rows, in `dtype`."""
+    dtype = np.dtype(dtype)
+    own = [max(_coarsest(term.fn, dtype.name), float(jnp.finfo(dtype).eps)) for term in terms]
+    steps = DERIVED * sum(_equations(term.fn.jaxpr) for term in terms)
+    inside = max((_widest(term.fn) for term in terms), default=0)
+    return max(own, default=float(jnp.finfo(dtype).eps)) * (summed + steps + inside)
+
+
+def longest_sum(rows: Any, sizes: Sequence[int], chunk_bytes: float) -> int:
+    """Additions that a row's part goes through where so many bytes of rows are summed at a time, then their sums."""
+    leaves = jax.tree.leaves(rows)
+    width = sum(leaf.size * leaf.dtype.itemsize // leaf.shape[0] for leaf in leaves)
+    total = sum(sizes)
+    chunk = min(max(1, int(chunk_bytes) // max(1, width)), total)
+    return chunk + -(-total // chunk)
+
+
+def fixed_unit(program: Program, dtype: Any) -> float:
+    """e N for the terms without samples."""
+    return unit(program.fixed, dtype, len(program.fixed) + 1)
+
+
+@lru_cache(maxsize=1024)
+def _coarsest(fn: Traced, dtype: str) -> float:
+    """The unit of the coarsest type in which something is computed that depends on x, the first argument."""
+    return _coarsest_of(fn.jaxpr, {fn.jaxpr.invars[0]})
+
+
+def _coarsest_of(jaxpr: Jaxpr, moving: set) -> float:
+    found = 0.0
+    for equation in jaxpr.eqns:
+        carried = [not isinstance(atom, Literal) and atom in moving for atom in equation.invars]
+        if not any(carried):
+            continue
+        moving |= set(equation.outvars)
+        kinds = [v.aval.dtype for v in equation.outvars if hasattr(v.aval, "dtype")]  # pyright: ignore[reportAttributeAccessIssue]
+        found = max([found, *(float(jnp.finfo(kind).eps) for kind in kinds if jnp.issubdtype(kind, jnp.floating))])
+        for inner in _inner(equation):
+            found = max(found, _coarsest_of(inner, set(inner.invars)))
+    return found
+
+
+def _equations(jaxpr: Jaxpr) -> int:
+    return sum(1 + sum(_equations(inner) for inner in _inner(equation)) for equation in jaxpr.eqns)
+
+
+def _inner(equation: JaxprEqn) -> list[Jaxpr]:
+    """The jaxprs that an equation holds."""
+    given = [part for value in equation.params.values() for part in (value if isinstance(value, tuple) else (value,))]
+    return [
+        part.jaxpr if isinstance(part, ClosedJaxpr) else part
+        for part in given
+        if isinstance(part, (ClosedJaxpr, Jaxpr))
+    ]
+
+
+@lru_cache(maxsize=1024)
+def _widest(fn: Traced) -> int:
+    """Numbers in the largest array of a function: no sum inside it is longer."""
+    return _widest_of(fn.jaxpr)
+
+
+def _widest_of(jaxpr: Jaxpr) -> int:
+    sizes = [int(np.prod(v.aval.shape)) for v in jaxpr.invars]  # pyright: ignore[reportAttributeAccessIssue]
+    for equation in jaxpr.eqns:
+        sizes += [int(np.prod(v.aval.shape)) for v in equation.outvars if hasattr(v.aval, "shape")]  # pyright: ignore[reportAttributeAccessIssue]
+        sizes += [_widest_of(inner) for inner in _inner(equation)]
+    return max(sizes, default=0)

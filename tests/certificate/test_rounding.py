@@ -1,0 +1,157 @@
+"""Rounding travels with a look: it covers what float64 is off by, decides rank, and is added to what a certificate reports."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mescal
+from mescal import E
+from mescal.oracle.evaluator import evaluator_of
+from mescal.oracle.rounding import magnitude
+from mescal.problem.traced import trace
+
+RNG = np.random.default_rng(11)
+LARGE = 1e6 * RNG.normal(size=400)
+REORDERED = RNG.permutation(LARGE)
+
+
+def linear(x, a):
+    return a * x[0]
+
+
+def form(x, row):
+    return row @ x
+
+
+def wave(x, row):
+    return jnp.sin(row @ x) + (row @ x) ** 2 / 7
+
+
+def test_a_constraint_that_is_zero_up_to_rounding_certifies_no_point():
+    """min (x-3)^2 with mean(A)x - mean(A reordered)x = 0: J is rounding, and no multiplier makes x = 10 stationary."""
+    zero = E(linear, over=LARGE) - E(linear, over=REORDERED) == 0
+    problem = mescal.Problem(E(lambda x: (x[0] - 3) ** 2), {"zero": zero})
+    assert not mescal.certify(problem, np.array([10.0]), tol=0.01).passes(0.01)
+    for size in (1e8, 1e10, 1e12):
+        for sign in (-1, 1):
+            assert not mescal.certify(problem, np.array([10.0]), {"zero": [sign * size]}, tol=0.01).passes(0.01)
+    assert mescal.certify(problem, np.array([3.0]), tol=1e-4).passes(1e-4)
+
+
+@pytest.mark.parametrize("cone", ["paper", "critical"])
+@pytest.mark.parametrize("factor", [1e4, 1e7, 1e10])
+def test_a_redundant_equality_hides_no_saddle(cone, factor):
+    """k E(q) - (k-1) E(q) is E(q): rounding turns its gradient a little, which must not count as a second condition."""
+    rows = RNG.normal(size=(50, 3)) + np.array([2.0, 1.0, 0.0])
+    mean = rows.mean(0) / np.linalg.norm(rows.mean(0))
+    across = np.cross(mean, [0.0, 0.0, 1.0])
+    across /= np.linalg.norm(across)
+    twice = {
+        "q": E(form, over=rows) == 0,
+        "again": factor * E(form, over=rows) - (factor - 1) * E(form, over=rows) == 0,
+    }
+
+    def length(x):
+        return 0.5 * (x @ x)
+
+    def bent(x):
+        return 0.5 * (across @ x) ** 2
+
+    saddle = mescal.Problem(E(length) - 30.8 * E(bent), twice)
+    found = mescal.certify(saddle, np.zeros(3), tol=0.01, cone=cone)
+    assert not found.passes(0.01) and found.curvature.upper < -25
+    minimum = mescal.Problem(E(length) + 30.8 * E(bent), twice)
+    assert mescal.certify(minimum, np.zeros(3), tol=0.01, cone=cone).passes(0.01)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-3, 1.0, 1e6, 1e12])
+def test_bounds_cover_what_float64_is_off_by(scale):
+    """Against the same sums in extended precision, with terms that cancel to a part in 10^9 and rows that nearly do."""
+    rows = RNG.normal(size=(300, 4)) * scale
+    rows[150:] = -rows[:150] * (1 + 1e-9 * RNG.normal(size=(150, 1)))
+    x = RNG.normal(size=4) / scale
+    k = 1e9
+    body = k * E(wave, over=rows) - (k - 1) * E(wave, over=rows)
+    problem = mescal.Problem(E(form, over=rows) + body, {"c": body == 0.5})
+    program, _ = problem.bind(x)
+    looks = evaluator_of(problem, program)
+    at, off = looks.at(x), looks.at(x).rounding
+    wide, at_wide = rows.astype(np.longdouble), x.astype(np.longdouble)
+    u = wide @ at_wide
+    value, slope, bend = np.sin(u) + u**2 / 7, np.cos(u) + 2 * u / 7, -np.sin(u) + np.longdouble(2) / 7
+    c, jacobian = value.mean() - np.longdouble(0.5), (slope[:, None] * wide).mean(0)
+    hessian = (wide * bend[:, None]).T @ wide / len(wide)
+    entries, moved = looks.hessian_rounding(x, np.zeros(1))
+    assert abs(at.constraint[0] - c) <= off.constraint[0]
+    raw = np.where(np.any(at.jacobian), at.jacobian[0], 0.0)
+    assert (np.abs(at.gradient - (u * 0 + 1) @ wide / len(wide) - jacobian) <= off.gradient + moved).all()
+    assert (np.abs(raw - jacobian) <= off.jacobian[0] + np.linalg.norm(off.jacobian) + moved).all()
+    assert np.linalg.norm((looks.hessian(x, np.zeros(1)) - hessian).astype(float), 2) <= entries.max()
+    # and they are no more than the terms' magnitudes at N times the unit of float64
+    assert off.constraint[0] <= 1e4 * np.finfo(float).eps * 2 * k * float(
+        np.abs(value).mean() + np.abs(slope * u).mean() + 1
+    )
+
+
+def test_functions_that_compute_in_float32_are_off_by_its_unit():
+    def coarse(x, row):
+        return jnp.tanh(row.astype(jnp.float32) @ x.astype(jnp.float32))
+
+    rows, x = RNG.normal(size=(64, 3)), np.array([0.3, -0.2, 0.1])
+    problem = mescal.Problem(E(form, over=rows), {"fine": E(wave, over=rows) == 0, "coarse": E(coarse, over=rows) == 0})
+    program, _ = problem.bind(x)
+    off = evaluator_of(problem, program).at(x).rounding
+    u = rows @ x
+    wrong = np.abs(evaluator_of(problem, program).at(x).constraint[1] - np.tanh(u).mean())
+    assert 0 < wrong <= off.constraint[1] and off.constraint[1] > 1e-7
+
+
+def test_magnitudes_are_those_of_every_path():
+    """|L||u| for L = A'B - B'A: the difference of two products vanishes for A = B, its magnitude does not."""
+    A, B = RNG.normal(size=(2, 3, 3))
+    u = np.abs(RNG.normal(size=3))
+
+    def difference(u):
+        return A.T @ (B @ u) - jax.jit(lambda w: w[::-1])(B.T @ (A @ u))
+
+    expected = np.abs(A.T) @ (np.abs(B) @ u) + (np.abs(B.T) @ (np.abs(A) @ u))[::-1]
+    with jax.enable_x64(True):
+        np.testing.assert_allclose(magnitude(difference, jnp.asarray(u)), expected, rtol=1e-14)
+        looped = magnitude(lambda v: jax.lax.fori_loop(0, 3, lambda i, w: A @ w, v), jnp.asarray(u))
+        np.testing.assert_allclose(looped, np.abs(np.linalg.matrix_power(A, 3) @ u), rtol=1e-13)
+    assert trace(difference, jax.ShapeDtypeStruct((3,), np.float32)).function.shape == (3,)
+
+
+TARGET = np.array([0.3, 1.1, -0.4])
+
+
+def distance(x):
+    return jnp.sum((x - TARGET) ** 2)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+@pytest.mark.parametrize("times", [2, 7])
+def test_right_answers_pass_at_any_scale_and_with_constraints_stated_many_times(scale, times):
+    """min |x - b|^2 s.t. mean row . x = 0, or <= 0, the constraint stated several times in several units."""
+    rows = np.random.default_rng(times).normal(size=(60, 3)) + 1
+    mean = rows.mean(0)
+    x = TARGET - mean * (mean @ TARGET) / (mean @ mean)
+    assert mean @ TARGET > 0
+    bodies = [(1.0 + 0.37 * i) * scale * E(form, over=rows) for i in range(times)]
+    equal, at_most = (
+        {f"c{i}": part for i, part in enumerate(parts)}
+        for parts in ([b == 0 for b in bodies], [b <= 0 for b in bodies])
+    )
+    tolerance = 1e-8 * scale
+    for constraints, cone in ((equal, "paper"), (at_most, "critical")):
+        problem = mescal.Problem(scale * E(distance), constraints)
+        assert mescal.certify(problem, x, tol=tolerance, cone=cone).passes(tolerance)
+
+
+def test_where_constraint_gradients_depend_on_each_other_minimisers_pass():
+    """x_1^2 <= 0 and x_1 = 0 at the origin of min x_1 + |x|^2: LICQ fails, and the equality carries the multiplier."""
+    problem = mescal.Problem(
+        E(lambda x: x[0] + x @ x), {"flat": E(lambda x: x[0] ** 2) <= 0, "line": E(lambda x: x[0]) == 0}
+    )
+    assert mescal.certify(problem, np.zeros(2), tol=1e-8, cone="critical").passes(1e-8)
