@@ -344,9 +344,9 @@ def test_spreads_of_weighted_rows_match_numpy():
     values = 0.5 * rows[:, :2] @ x**2 + rows[:, 2] * x[0]
     assert found.objective == pytest.approx(np.mean(centred(values[:, None]) ** 2) / 59)
     spread = np.mean(centred(rows[:, :2]) ** 2, axis=0).max() / 60  # Hessians are diagonal
-    assert confidence.hessian_spread(judge, sources, (True,), x, np.zeros(0), 0) == pytest.approx(
-        1.2 * spread, rel=0.03
-    )
+    found, reach = confidence.hessian_spread(judge, (True,), x, np.zeros(0), 0)
+    assert found == pytest.approx(1.2 * spread, rel=0.03)
+    assert np.abs(centred(rows[:, :2])).max() / 60 * 0.5 <= reach <= 60**0.25 * np.abs(centred(rows[:, :2])).max() / 60
     u = np.array([0.6, 0.8])
     along = np.mean(centred(rows[:, :2] @ u[:, None] ** 2) ** 2) / 59
     assert confidence.directional(judge, (True,), x, np.zeros(0), u) == pytest.approx(along)

@@ -292,13 +292,17 @@ def a_goal(**changes) -> Goal:
 
 @pytest.fixture
 def looked_at(monkeypatch):
-    """The points of all looks, and of all Hessians, since the start of a test."""
-    points, hessians = [], []
-    at, hessian = Evaluator.at, Evaluator.hessian
+    """The points of all looks, of all Hessians, and of all bounds on what these are off by, since the start of a test."""
+    points, hessians, bounds = [], [], []
+    at, hessian, bound = Evaluator.at, Evaluator.hessian, Evaluator.hessian_rounding
 
     def watched_at(self, x, **how):
         points.append(tuple(x))
         return at(self, x, **how)
+
+    def watched_bound(self, x, weight):
+        bounds.append(tuple(x))
+        return bound(self, x, weight)
 
     def watched_hessian(self, x, weight):
         assert np.any(weight != 0) or not weight.size  # functions that weigh nothing are not evaluated
@@ -307,14 +311,15 @@ def looked_at(monkeypatch):
 
     monkeypatch.setattr(Evaluator, "at", watched_at)
     monkeypatch.setattr(Evaluator, "hessian", watched_hessian)
-    return points, hessians
+    monkeypatch.setattr(Evaluator, "hessian_rounding", watched_bound)
+    return points, hessians, bounds
 
 
 @pytest.mark.parametrize("later", [0, PATIENCE], ids=["quasi-newton", "newton"])
 def test_a_point_is_looked_at_once(wavy_sub, looked_at, later):
     """The look at the point that a step leads to is the next iteration's; with the true Hessian, one is formed per step."""
     sub, at = wavy_sub
-    points, hessians = looked_at
+    points, hessians, _ = looked_at
     states = solve(sub, at.z, a_goal(), later)
     progress = states[-1].progress
     steps, counted = int(progress.steps) - later, progress.work.tally()
@@ -353,7 +358,7 @@ def test_what_rounding_does_not_allow_ends_a_solve(wavy_sub, later):
 def test_counters_are_the_calls_of_the_running_programs(monkeypatch, looked_at, patience):
     """On the whole of a run, the survey and certificates included: values, gradients and products of both functions.
 
-    A Hessian is D products of one linearisation, in one batched call, which notes every row once.
+    A Hessian is D products of one linearisation, in one batched call, which notes every row once; what it may be off by is two.
     """
     monkeypatch.setattr("mescal.solvers.exact_newton.PATIENCE", patience)
     objective, of_objective = count_calls(lambda x, a: jnp.sum(x**4 - x**2) / 4 + a @ x / 50)
@@ -362,17 +367,19 @@ def test_counters_are_the_calls_of_the_running_programs(monkeypatch, looked_at, 
     bound = [np.sin(rows @ x).mean(), rows[:, 0].mean() * x[1], x[2] + rows[:, 1].mean()]
     problem = mescal.Problem(E(objective, over=A), {"c": E(constraint, over=rows) == np.array(bound)})
     result = newton(problem, np.zeros(D), tol=1e-3)
-    points, hessians = (len(found) for found in looked_at)
+    points, hessians, bounds = (len(found) for found in looked_at)
+    twice = hessians + bounds
     total = result.work.solver + result.work.judge
     assert result.converged and np.linalg.norm(result.x - x) < 0.01
     assert (hessians > 2) == (patience == 0)
-    assert of_objective.counts == [ROWS * (points + hessians), ROWS * (points + hessians), ROWS * hessians]
-    assert of_constraint.counts == [30 * (points + hessians), 30 * (points + hessians), 30 * hessians]
+    assert of_objective.counts == [ROWS * (points + twice), ROWS * (points + twice), ROWS * twice]
+    assert of_constraint.counts == [30 * (points + twice), 30 * (points + twice), 30 * twice]
     assert total.gradient_samples == total.objective_gradients == ROWS * points and total.value_samples == 0
-    assert total.hvp_samples == total.objective_hvps == D * ROWS * hessians
+    products = D * hessians + 2 * bounds
+    assert total.hvp_samples == total.objective_hvps == ROWS * products
     each = 3 * 30  # outputs times samples
-    assert total.constraint_values == total.constraint_gradients == each * (points + D * hessians)
-    assert total.constraint_hvps == each * D * hessians
+    assert total.constraint_values == total.constraint_gradients == each * (points + products)
+    assert total.constraint_hvps == each * products
 
 
 def test_a_violation_is_handed_back_before_multipliers_have_moved(wavy_sub):

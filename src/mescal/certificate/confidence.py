@@ -3,16 +3,20 @@
 With the multipliers frozen, g_i = dF_i + J_i'lam and H_i = d2F_i + sum_j lam_j d2C_ij are i.i.d. within a source, and
 the mean over several sources has the covariance V = sum_k S_k / n_k. At failure probability delta:
 
-- a vector mean (CLT: the error is Gaussian with covariance V): |error| <= R with
+- a vector mean (CLT: the error is Gaussian with covariance V): |error| <= R + sum_k 2 b_k a / (3 n_k) with
   R^2 = min( tr V + 2 sqrt(tr V^2 a) + 2 |V| a,  |V| chi2quantile(1 - delta; rank V) ),  a = ln(1/delta)  (Laurent-Massart)
-- the mean of symmetric d x d matrices (CLT, Gaussian matrix series):  |error| <= sqrt(2 v ln(2d/delta)),
-  v = sum_k |E (H_i - H)^2| / n_k
+- the mean of symmetric d x d matrices (CLT, Gaussian matrix series):  |error| <= sqrt(2 v l) + sum_k 2 b_k l / (3 n_k),
+  l = ln(2d/delta),  v = sum_k |E (H_i - H)^2| / n_k
+- the second terms are those of Bernstein's inequality for a few rare and large deviations, b_k = (sum_i |u_i - u|^4)^(1/4),
+  which is no less than the largest one that was seen. What was not seen is not bounded: an event of which n draws show nothing
+  may have a probability of ln(1/delta) / n, whatever its size. Certificates say so; a bound b from the user is the remedy:
 - with bounds b on the deviation of one sample given by the user, no CLT: |error| <= b sqrt(2 ln(2/delta)/n) for vectors
   (Pinelis) and sqrt(2 b^2 ln(2d/delta)/n) + 2 b ln(2d/delta)/(3n) for matrices (matrix Bernstein).
 - with weights w_i of mean one, the mean of w_i v_i is a ratio of two means; its error is that of w_i (v_i - v), to first
   order, and S is the covariance of these.
 
-What errors of H, of the Jacobian and of the gradient do to curvatures is in `inexact`.
+Variances are sums of squares of what is left after a mean over the first rows is taken off: offsets cost no digits. All spreads
+come from all draws. What errors of H, of the Jacobian and of the gradient do to curvatures is in `inexact`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,10 +37,10 @@ from ..problem import Program, Rows
 FULL_COVARIANCE = (
     512  # parameters up to which covariances are formed; beyond, only their trace, and their shape from few rows
 )
-HESSIAN_ROWS = 512  # rows of each source from which the spread of Hessians is estimated
 GRAM_ROWS = 256  # rows from which the shape of a large covariance is estimated
-POWER_STEPS = 20
-POWER_MARGIN = 1.2  # the power iteration and the sub-sample see slightly less than the norm
+POWER_STEPS = 20  # of the power iteration for the spread of Hessians, at most
+STEADY = 1.001  # growth of its value below which it ends, after the fourth step
+POWER_MARGIN = 1.2  # the power iteration sees slightly less than the norm
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,12 @@ class Moments:
     constraint: np.ndarray
     gradient: Spread
     jacobian: float
+    reach: dict[str, float]  # sum_k b_k / n_k of the gradient and of the constraint
+
+
+def rare(reach: float, logarithm: float) -> float:
+    """What a few rare and large deviations add to an error: the second term of Bernstein's inequality."""
+    return 2 * reach * logarithm / 3
 
 
 def moments(
@@ -88,22 +98,30 @@ def moments(
     """Covariances of the means over the judge's rows, noisy sources alone."""
     m, full = judge.program.layout.size, x.size <= FULL_COVARIANCE
     objective, constraint, jacobian = 0.0, np.zeros((m, m)), 0.0
+    reach = {"gradient": 0.0, "constraint": 0.0}
     covariance, spread = np.zeros((x.size, x.size)) if full else np.zeros((0, 0)), Spread(0.0, 0.0, 0.0, x.size)
     for k, n, member in _noisy_members(judge, noisy):
-        sums = judge.sums(_moment_sums(full), k, x, weight, float(member))
-        ww, f, c, g, j = jax.tree.map(lambda part, n=n: np.asarray(part) / n, sums)
-        objective += float(_centred(ww, *f)) / (n - 1)
-        constraint += _centred(ww, *c) / (n - 1)
-        jacobian += float(_centred(ww, *j)) / (n - 1)
+        p = len(judge.program.families[k].fed[0])
+        nothing = np.zeros(()), np.zeros(m), np.zeros(x.size), np.zeros((p, x.size))
+        _, count, *first = judge.sums(_moment_sums(full), k, x, weight, float(member), *nothing, first=True)
+        taken_off = [part[0] / max(float(count), 1.0) for part in first]
+        sums = judge.sums(_moment_sums(full), k, x, weight, float(member), *taken_off)
+        ww, _, f, c, g, j = jax.tree.map(lambda part, n=n: np.asarray(part) / n, sums)
+        for name, part in (("gradient", g), ("constraint", c)):
+            reach[name] += float(n * part[3]) ** 0.25 / n
+        objective += float(_centred(ww, *f[:3])) / (n - 1)
+        constraint += _centred(ww, *c[:3]) / (n - 1)
+        jacobian += float(_centred(ww, *j[:3])) / (n - 1)
         if full:
-            covariance += _centred(ww, *g) / (n - 1)
+            covariance += _centred(ww, *g[:3]) / (n - 1)
         else:
             with jax.enable_x64(True):
                 rows = _first_rows(populations[judge.program.families[k].members[member]], GRAM_ROWS)
                 gram = _gram(judge.program, k, member, rows, jnp.asarray(x), jnp.asarray(weight))
-            spread = spread.plus(Spread.of(np.asarray(gram)), float(_centred(ww, *g)), n - 1)
+            spread = spread.plus(Spread.of(np.asarray(gram)), float(_centred(ww, *g[:3])), n - 1)
     judge.count("gradient", values=1, gradients=1)
-    return Moments(max(objective, 0.0), constraint, Spread.of(covariance) if full else spread, max(jacobian, 0.0))
+    found = Spread.of(covariance) if full else spread
+    return Moments(max(objective, 0.0), constraint, found, max(jacobian, 0.0), reach)
 
 
 def _noisy_members(judge: Evaluator, noisy: tuple[bool, ...]) -> Iterator[tuple[int, int, int]]:
@@ -123,8 +141,9 @@ def _centred(ww: np.ndarray, mean: np.ndarray, weighted: np.ndarray, square: np.
 
 
 def _sums_of(w: jax.Array, u: jax.Array, full: bool) -> tuple[jax.Array, ...]:
-    """Sums over rows of u_i, w_i u_i and u_i u_i' (or |u_i|^2)."""
-    return jnp.sum(u, 0), jnp.tensordot(w, u, 1), u.T @ u if full else jnp.sum(u * u)
+    """Sums over rows of u_i, w_i u_i, u_i u_i' (or |u_i|^2) and |u_i|^4."""
+    squares = jnp.sum(jnp.reshape(u * u, (u.shape[0], -1)), axis=1)
+    return jnp.sum(u, 0), jnp.tensordot(w, u, 1), u.T @ u if full else jnp.sum(squares), squares @ squares
 
 
 def _row_weights(rows: Rows, dtype) -> jax.Array:
@@ -134,13 +153,21 @@ def _row_weights(rows: Rows, dtype) -> jax.Array:
 
 @cache
 def _moment_sums(full: bool):
-    """Sums over the rows of one member of w^2, and for each of f, c, g, J those of `_sums_of`."""
+    """Sums over the rows of one member of w^2 and of w, and for each of f, c, g, J, less w_i times what is to be taken off them,
+    those of `_sums_of`.
+    """
 
-    def body(rows: Rows, mask, member, program: Program, k: int, x: jax.Array, weight: jax.Array, wanted: jax.Array):
+    def body(
+        rows: Rows, mask, member, program: Program, k: int, x: jax.Array, weight: jax.Array, wanted: jax.Array, *off
+    ):
         mask = _of_member(rows, mask, member, wanted)
-        f, c, g, jacobian = (masked(part, mask) for part in _each_row(k, member, rows, program, x, weight))
         w = masked(_row_weights(rows, x.dtype), mask)
-        return w @ w, _sums_of(w, f, False), _sums_of(w, c, True), _sums_of(w, g, full), _sums_of(w, jacobian, False)
+        parts = [
+            masked(part, mask) - jnp.tensordot(w, less, 0)
+            for part, less in zip(_each_row(k, member, rows, program, x, weight), off, strict=True)
+        ]
+        outer = (False, True, full, False)
+        return w @ w, jnp.sum(w), *(_sums_of(w, part, whole) for part, whole in zip(parts, outer, strict=True))
 
     return body
 
@@ -188,77 +215,95 @@ def _first_rows(population: Any, count: int) -> Rows:
 
 
 def hessian_spread(
-    judge: Evaluator, populations: Sequence[Any], noisy: tuple[bool, ...], x: np.ndarray, weight: np.ndarray, seed: int
-) -> float:
-    """v = sum_k |E (H_i - H)^2| / n_k, by power iteration on a sub-sample of each noisy source."""
-    total = 0.0
-    with jax.enable_x64(True):
-        at = (x, weight, np.random.default_rng(seed).standard_normal(x.size))
-        for k, size, member in _noisy_members(judge, noisy):
-            rows = _first_rows(populations[judge.program.families[k].members[member]], HESSIAN_ROWS)
-            total += POWER_MARGIN * float(_power(judge.program, k, member, rows, *at)) / size
-    return total
+    judge: Evaluator, noisy: tuple[bool, ...], x: np.ndarray, weight: np.ndarray, seed: int
+) -> tuple[float, float]:
+    """v = sum_k |E (H_i - H)^2| / n_k and sum_k b_k / n_k, over all rows of noisy sources.
+
+    By power iteration on v -> E D_i^2 v, D_i = w_i (H_i - H); b_k from the D_i v of its last vector.
+    """
+    total = reach = 0.0
+    for k, n, member in _noisy_members(judge, noisy):
+        v, length, fourth = np.random.default_rng(seed).standard_normal(x.size), 0.0, 0.0
+        for step in range(POWER_STEPS):
+            v = v / max(float(np.linalg.norm(v)), 1e-300)
+            mean = judge.sums(_mean_products, k, x, weight, v, float(member)) / n
+            square, weighted, fourth = judge.sums(_spread_sums, k, x, weight, v, mean, float(member))
+            applied = square / n
+            if judge.program.families[k].weighted:
+                applied = applied - judge.sums(_mean_products, k, x, weight, weighted / n, float(member)) / n
+            judge.count("hvp", times=3, values=1, gradients=1, hvps=1)
+            v, before, length = applied, length, float(np.linalg.norm(applied))
+            if step >= 3 and length <= STEADY * before:
+                break
+        total += POWER_MARGIN * length / n
+        reach += float(fourth) ** 0.25 / n
+    return total, reach
 
 
-@compiled
-def _power(
-    program: Program, k: int, member: int, rows: Rows, x: jax.Array, weight: jax.Array, start: jax.Array
-) -> jax.Array:
+def _row_products(k: int, member: Any, rows: Rows, program: Program, x: jax.Array, weight: jax.Array) -> Any:
+    """A function that maps a vector for each row to the products of the rows' Hessians with them."""
     fed = weight[program.fed_rows(k, member)]
 
-    def products(vectors):
-        """H_i times its own vector, for every row."""
+    def one(row, v):
+        single = jax.tree.map(lambda leaf: leaf[None], row)
 
-        def one(row, v):
-            single = jax.tree.map(lambda leaf: leaf[None], row)
+        def gradient(y):
+            (f, c), pull = jax.vjp(lambda p: program.contribution(k, p, single, member), y)
+            return pull((jnp.ones_like(f), jnp.broadcast_to(fed, c.shape)))[0]
 
-            def gradient(y):
-                (f, c), pull = jax.vjp(lambda p: program.contribution(k, p, single, member), y)
-                return pull((jnp.ones_like(f), jnp.broadcast_to(fed, c.shape)))[0]
+        return jax.jvp(gradient, (x,), (v,))[1]
 
-            return jax.jvp(gradient, (x,), (v,))[1]
-
-        return jax.vmap(one)(rows, vectors)
-
-    w = _row_weights(rows, x.dtype)[:, None]
-
-    def apply(v):
-        """Mean of D_i^2 v, D_i = w_i (H_i - H): that of w_i H_i D_i v, and without weights nothing is missing."""
-        first = products(jnp.broadcast_to(v, (w.size, v.size)))
-        centred = first - w * jnp.mean(first, 0)
-        second = jnp.mean(products(centred), 0)
-        if rows.weights is None:
-            return second
-        return second - jnp.mean(products(jnp.broadcast_to(jnp.mean(w * centred, 0), first.shape)), 0)
-
-    def step(_, state):
-        v, _ = state
-        w = apply(v / jnp.maximum(jnp.linalg.norm(v), 1e-300))
-        return w, jnp.linalg.norm(w)
-
-    return jax.lax.fori_loop(0, POWER_STEPS, step, (start, jnp.zeros((), x.dtype)))[1]
+    return lambda vectors: jax.vmap(one)(rows, vectors)
 
 
-def matrix_radius(v: float, dimension: int, failure: float) -> float:
+def _mean_products(rows: Rows, mask, member, program: Program, k: int, x, weight, v, wanted):
+    """Sums over the rows of one member of H_i v."""
+    mask = _of_member(rows, mask, member, wanted)
+    products = _row_products(k, member, rows, program, x, weight)
+    return jnp.sum(masked(products(jnp.broadcast_to(v, (mask.size, v.size))), mask), axis=0)
+
+
+def _spread_sums(rows: Rows, mask, member, program: Program, k: int, x, weight, v, mean, wanted):
+    """Sums over the rows of one member of H_i D_i v, of w_i D_i v and of |D_i v|^4."""
+    mask = _of_member(rows, mask, member, wanted)
+    products = _row_products(k, member, rows, program, x, weight)
+    w = masked(_row_weights(rows, x.dtype), mask)
+    centred = masked(products(jnp.broadcast_to(v, (mask.size, v.size))), mask) - w[:, None] * mean
+    lengths = jnp.sum(centred**2, axis=1)
+    return jnp.sum(masked(products(centred), mask), axis=0), w @ centred, lengths @ lengths
+
+
+def matrix_radius(v: float, dimension: int, failure: float, reach: float = 0.0) -> float:
     """Bound on the error of a mean of symmetric matrices in operator norm."""
-    return float(np.sqrt(2 * v * np.log(2 * max(dimension, 1) / failure)))
+    logarithm = np.log(2 * max(dimension, 1) / failure)
+    return float(np.sqrt(2 * v * logarithm) + rare(reach, logarithm))
 
 
 def directional(judge: Evaluator, noisy: tuple[bool, ...], x: np.ndarray, weight: np.ndarray, u: np.ndarray) -> float:
     """The variance of u'Hu, a mean over the judge's rows: for an upper bound along a direction fixed beforehand."""
     variance = 0.0
     for k, size, member in _noisy_members(judge, noisy):
-        sums = judge.sums(_quadratic_sums, k, x, weight, u, float(member))
-        ww, q = jax.tree.map(lambda part, n=size: np.asarray(part) / n, sums)
-        variance += float(_centred(ww, *q)) / (size - 1)
+        _, count, first = judge.sums(_quadratic_sums, k, x, weight, u, float(member), 0.0, first=True)
+        sums = judge.sums(_quadratic_sums, k, x, weight, u, float(member), first[0] / max(float(count), 1.0))
+        ww, _, q = jax.tree.map(lambda part, n=size: np.asarray(part) / n, sums)
+        variance += float(_centred(ww, *q[:3])) / (size - 1)
     judge.count("hvp", values=1, gradients=1, hvps=1)
     return max(variance, 0.0)
 
 
 def _quadratic_sums(
-    rows: Rows, mask, member, program: Program, k: int, x: jax.Array, weight: jax.Array, u: jax.Array, wanted: jax.Array
+    rows: Rows,
+    mask,
+    member,
+    program: Program,
+    k: int,
+    x: jax.Array,
+    weight: jax.Array,
+    u: jax.Array,
+    wanted: jax.Array,
+    off: jax.Array,
 ):
-    """Sums over the rows of one member of w^2, and those of `_sums_of` for q_i = u'H_i u."""
+    """Sums over the rows of one member of w^2 and w, and those of `_sums_of` for q_i = u'H_i u - w_i off."""
     fed = weight[program.fed_rows(k, member)]
 
     def along(y):
@@ -271,4 +316,4 @@ def _quadratic_sums(
     mask = _of_member(rows, mask, member, wanted)
     q = masked(jax.jvp(slope, (x,), (u,))[1], mask)
     w = masked(_row_weights(rows, x.dtype), mask)
-    return w @ w, _sums_of(w, q, False)
+    return w @ w, jnp.sum(w), _sums_of(w, q - w * off, False)

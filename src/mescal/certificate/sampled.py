@@ -101,7 +101,7 @@ def one_look(
         judge.tally if chooser is judge else judge.tally + chooser.tally,
         slack,
     )
-    return certificate, off
+    return replace(certificate, warnings=(*certificate.warnings, *bound.words())), off
 
 
 class _Hessian:
@@ -157,8 +157,31 @@ class _Bounds:
         self.sizes = [population.size for population, noisy in pairs if noisy]
 
     def how(self, kind: str) -> str:
-        basis = "by the given bound" if kind in self.given else "by the CLT"
+        basis = "by the given bound" if kind in self.given else f"by the CLT, blind to events rarer than {self.unseen}"
         return f"{self.judge.full_pass} samples, confidence {self.request.confidence:g} {basis}"
+
+    def words(self) -> list[str]:
+        """What a reader must know where draws show no spread at all, so that errors count as zero."""
+        moments, families = self.moments, self.judge.program.families
+        feeding = any(family.fed[0] and self.batches.noisy[k] for family in families for k in family.members)
+        still = {
+            "gradient": moments.gradient.trace <= 0,
+            "constraint": feeding and not moments.constraint.any(),
+            "Hessian": "hessian_spread" in self.__dict__ and self.hessian_spread[0] <= 0,
+        }
+        names = [name for name, held in still.items() if held and name.lower() not in self.given]
+        if not names or not self.sizes:
+            return []
+        return [
+            f"No two of {min(self.sizes)} draws differ in the {' or the '.join(names)}: its sampling error counts as zero, and "
+            f"events rarer than {self.unseen} may not have been seen. Where they matter, give `bounds`."
+        ]
+
+    @property
+    def unseen(self) -> str:
+        """Events of which the draws may well show nothing: (1 - p)^n >= delta."""
+        n = min(self.sizes, default=1)
+        return f"1 in {max(1, int(n / np.log(1 / (1 - self.request.confidence)))):,}"
 
     def stationarity(self, value: float) -> Measured:
         return self._widened(value, "gradient", self.moments.gradient, self.off.stationarity)
@@ -201,13 +224,19 @@ class _Bounds:
             gradient + self.off.stationarity,
         )
 
+    @cached_property
+    def hessian_spread(self) -> tuple[float, float]:
+        """The spread of Hessians over all draws, and the reach of the largest."""
+        noisy, at = self.batches.noisy, (self.request.x, self.multipliers)
+        return confidence.hessian_spread(self.judge, noisy, *at, self.request.seed)
+
     def _widened(self, value: float, kind: str, spread: confidence.Spread, off: float) -> Measured:
         radius = self._radius(kind, spread, self.failure) + off
         return Measured(value, max(0.0, value - radius), value + radius, self.how(kind))
 
     def _radius(self, kind: str, spread: confidence.Spread, failure: float) -> float:
         if kind not in self.given:
-            return spread.radius(failure)
+            return spread.radius(failure) + confidence.rare(self.moments.reach[kind], np.log(1 / failure))
         log = np.log(2 * max(len(self.sizes), 1) / failure)
         return float(sum(self.given[kind] * np.sqrt(2 * log / n) for n in self.sizes))
 
@@ -215,9 +244,6 @@ class _Bounds:
         """Error of the mean Hessian in operator norm."""
         size = self.request.x.size
         if "hessian" not in self.given:
-            v = confidence.hessian_spread(
-                self.judge, self.batches.second, self.batches.noisy, self.request.x, self.multipliers, self.request.seed
-            )
-            return confidence.matrix_radius(v, size, failure)
+            return confidence.matrix_radius(self.hessian_spread[0], size, failure, self.hessian_spread[1])
         bound, log = self.given["hessian"], np.log(2 * size * max(len(self.sizes), 1) / failure)
         return float(sum(np.sqrt(2 * bound**2 * log / n) + 2 * bound * log / (3 * n) for n in self.sizes))

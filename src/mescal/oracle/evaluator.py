@@ -132,17 +132,21 @@ class Evaluator:
         self.count("hvp", times=columns.shape[1], values=1, gradients=1, hvps=1)
         return self._mean(_products, x, weight, columns).reshape(directions.shape)
 
-    def sums(self, body: Callable, k: int, *arguments: Any) -> Any:
-        """The sum over the rows of family k of `body(rows, mask, program, k, *arguments)`, a module's own function."""
+    def sums(self, body: Callable, k: int, *arguments: Any, first: bool = False) -> Any:
+        """The sum over the rows of family k of `body(rows, mask, program, k, *arguments)`, a module's own function.
+
+        With `first`, over those of its first part alone.
+        """
         members = self.program.families[k].members
         with in_precision(self.dtype):
             given = [np.asarray(argument, self.dtype) for argument in arguments]
-            found = [
-                _sums(body, part.program, i, part.data[i], *given)
+            places = [
+                (part, i)
                 for part in self.parts
                 for i, family in enumerate(part.program.families)
                 if family.members == members
             ]
+            found = [_sums(body, part.program, i, part.data[i], *given) for part, i in places[: 1 if first else None]]
             return jax.tree.map(lambda *leaves: np.sum([np.asarray(leaf) for leaf in leaves], axis=0), *found)
 
     def count(self, kind: str, times: int = 1, values: int = 0, gradients: int = 0, hvps: int = 0):
