@@ -9,6 +9,7 @@ import numpy as np
 from ..compiling import compiled
 from ..errors import InputError
 from ..problem import Problem, Program
+from ..problem.parameters import refuse_too_large
 from ..sets import ConvexSet, Reals
 from .result import Result
 
@@ -32,6 +33,7 @@ def checked_start(problem: Problem, program: Program, vector: np.ndarray) -> np.
     """x0 projected onto the domain, in which it must lie to rounding."""
     if isinstance(problem.domain, Reals):
         return vector
+    refuse_too_large(vector, jax.dtypes.canonicalize_dtype(np.float64), "x0")  # what cannot be projected is not near
     inside, projected = _placed(problem.domain, program.parameters.arrays(vector))
     if not bool(inside):
         raise InputError(
