@@ -80,8 +80,8 @@ def resume(
     kept = Checkpoints(folder, settings.checkpoint_seconds, told, fresh=False)
     try:
         run = Run(problem, first if x0_given else None, chosen, settings, start)
-        refuse_another(run, theirs, stored.path)
         with understood(stored.path):
+            refuse_another(run, theirs, stored.path)
             restore(run, stored.snapshot)
         run.clock.carry_on(*spent)
         run.warnings = (*run.warnings, *stored.warnings)
