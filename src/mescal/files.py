@@ -49,7 +49,7 @@ class WriteError(InputError):
 def as_path(value: Any, name: str) -> Path:
     """A path from what a user gave: not empty, which would be the working folder, and one that a system can have."""
     if not isinstance(value, (str, os.PathLike)) or isinstance(os.fspath(value), bytes):
-        raise InputTypeError(f"{name}={value!r}", "a path", "write for example runs/a")
+        raise InputTypeError(f"{name}={value!r}", "a path", "give a string or a pathlib.Path, for example runs/a")
     if str(value) == "" or "\0" in str(value):
         found = "is empty" if str(value) == "" else "holds a NUL character"
         raise InputError(f"{name}={str(value)!r}, which {found}", "a path", "name a folder or a file; '.' is this one")

@@ -10,7 +10,8 @@ from typing import Any
 
 import jax
 
-from .errors import InputError, InputTypeError
+from .errors import InputError
+from .files import as_path
 
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
@@ -41,11 +42,7 @@ def keep_compiled(folder: str | os.PathLike[str] | None = None) -> Path:
     chosen = jax_setting("jax_compilation_cache_dir")
     if folder is None and chosen:
         return Path(chosen)
-    if folder is not None and not isinstance(folder, (str, os.PathLike)):
-        raise InputTypeError(
-            f"keep_compiled got a {type(folder).__name__}", "the path of a folder", "give a string or a pathlib.Path"
-        )
-    own = Path(default_folder() if folder is None else folder).expanduser().absolute()
+    own = (default_folder() if folder is None else as_path(folder, "folder")).expanduser().absolute()
     _make(own)
     _require_own(own)
     if chosen != str(own):

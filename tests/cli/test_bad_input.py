@@ -56,6 +56,18 @@ def test_what_typer_refuses_has_the_same_code(mescal, arguments):
     assert mescal(*arguments).exit_code == 2
 
 
+@pytest.mark.parametrize("path", ["", "a\0b"])
+@pytest.mark.parametrize(
+    "arguments",
+    [["solve", "saddles/circle", "--out"], ["compare", "saddles/circle", "--out"], ["reproduce", "--quick", "--out"],
+     ["report", "r", "--out"], ["report", "r", "--figures"], ["report"], ["certify"], ["resume"]],
+)  # fmt: skip
+def test_paths_that_are_none(mescal, tmp_path, arguments, path):
+    result = mescal(*arguments, path)
+    assert result.exit_code == 2 and ("is empty" in result.stderr or "NUL" in result.stderr)
+    assert not list(tmp_path.iterdir())
+
+
 def test_errors_for_machines(mescal):
     result = mescal("solve", "saddles/circel", "--json")
     assert result.exit_code == 2 and result.stderr == ""

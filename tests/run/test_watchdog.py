@@ -33,6 +33,21 @@ def test_a_function_that_hangs_is_named(caplog, solver):
     assert "time.sleep(0.4)" in caplog.text
 
 
+def test_a_long_compilation_is_named(caplog):
+    """Of some hundred equations that nothing fuses: a few tenths of a second."""
+
+    def long(x):
+        for i in range(120):
+            x = jnp.sort(x * (1 + i)) + jnp.flip(x)
+        return x
+
+    with caplog.at_level(logging.WARNING, logger="mescal"), Watchdog(0.02) as dog:
+        lowered = jax.jit(long).lower(jnp.arange(7.0))
+        dog.move("the first chunk")
+        lowered.compile()
+    assert "in the first chunk: a program is being compiled" in caplog.text and "keep_compiled" in caplog.text
+
+
 def test_a_dog_that_has_nothing_to_say_is_silent(caplog):
     with caplog.at_level(logging.WARNING, logger="mescal"), Watchdog(1.0) as dog:
         for _ in range(30):

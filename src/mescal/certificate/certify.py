@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import InputTypeError
 from ..oracle.evaluator import evaluator_of
 from ..problem import Problem
 from .assemble import assemble
@@ -56,6 +57,8 @@ def certify(
     **Returns:** a `Certificate`; `certificate.passes(tol)` is the verdict.
     """
     started = time.perf_counter()
+    if not isinstance(as_sample, (bool, np.bool_)):
+        raise InputTypeError(f"as_sample={as_sample!r}", "True or False", "leave it out to judge the rows as they are")
     request = check_request(problem, x, multipliers, slack, tol, cone, penalty, confidence, seed, samples, bounds)
     streams = any(source.size is None for source in problem.sources)
     if streams or as_sample:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import jax
@@ -11,6 +11,7 @@ import numpy as np
 
 from ..compiling import compiled
 from ..errors import InputError, InputTypeError
+from ..options import real_number
 from ..oracle.look import At
 from ..problem import Parameters, Problem, Program
 from ..sets import ConvexSet, Reals
@@ -127,7 +128,7 @@ def check_request(problem, x, multipliers, slack, tol, cone, penalty, confidence
             "a mescal.Problem",
             "build one with mescal.Problem(...)",
         )
-    if cone not in CONES:
+    if not isinstance(cone, str) or cone not in CONES:
         raise InputError(f"cone={cone!r}", f"one of {list(CONES)}", "use 'paper' unless bounds are active at x")
     if not isinstance(seed, (Integral, np.integer)) or isinstance(seed, bool):
         raise InputTypeError(f"seed={seed!r}", "an integer", "write for example seed=0")
@@ -172,7 +173,7 @@ def check_request(problem, x, multipliers, slack, tol, cone, penalty, confidence
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (Real, np.generic)) and not isinstance(value, (bool, np.bool_))
+    return real_number(value) is not None
 
 
 def _numbers(read: Callable[[Any], np.ndarray], values: Any, what: str) -> np.ndarray:

@@ -80,7 +80,7 @@ def draw(
         ]
     rows = jax.tree.map(lambda *leaves: np.concatenate(leaves)[:samples], *blocks)
     population = Population(rows)
-    population.check()
+    population.check(drawn=True)
     return population
 
 

@@ -24,7 +24,12 @@ AGREES = 1e-6  # relative: two exact certificates of one point
 
 
 def certify(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder that holds a solution.", show_default=False)],
+    run: Annotated[
+        Path,
+        typer.Argument(
+            parser=options.path, metavar="RUN", help="A run folder that holds a solution.", show_default=False
+        ),
+    ],
     tol: Annotated[
         float | None,
         typer.Option("--tol", "-t", metavar="FLOAT", help="Hold it to another tolerance.", show_default="the run's"),

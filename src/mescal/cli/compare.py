@@ -74,9 +74,10 @@ def compare(
     exact: Annotated[
         bool, typer.Option("--exact-history", help="Let the judge measure every outer iteration, for figures.")
     ] = False,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where runs of problems are kept.")] = Path(
-        "runs"
-    ),
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", parser=options.path, metavar="FOLDER", help="Where runs of problems are kept."),
+    ] = Path("runs"),
     jobs: options.Jobs = None,
     force: options.Force = False,
     to: Annotated[

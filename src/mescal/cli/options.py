@@ -11,6 +11,16 @@ from ..certificate import Tolerance
 from ..errors import InputError
 from ..experiments.own_problem import OwnProblem, own_problem
 from ..experiments.task import method
+from ..files import as_path
+
+
+def path(text: str) -> Path:
+    """A path as it was given: one that is empty is a mistake and not the working folder."""
+    try:
+        return as_path(text, "a path")
+    except InputError as error:
+        raise typer.BadParameter(f"{error.found.partition(', ')[2]}: {error.advice}") from None
+
 
 CONES = ("paper", "critical", "whole")
 
@@ -108,7 +118,9 @@ ProblemFile = Annotated[
 ]
 Runs = Annotated[
     list[Path],
-    typer.Argument(metavar="RUN", help="Run folders, or folders that hold run folders.", show_default=False),
+    typer.Argument(
+        parser=path, metavar="RUN", help="Run folders, or folders that hold run folders.", show_default=False
+    ),
 ]
 
 

@@ -21,11 +21,24 @@ def report(
     runs: options.Runs,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="The page.", show_default="report.html in the folder given"),
+        typer.Option(
+            "--out",
+            "-o",
+            parser=options.path,
+            metavar="FILE",
+            help="The page.",
+            show_default="report.html in the folder given",
+        ),
     ] = None,
     figures: Annotated[
         Path | None,
-        typer.Option("--figures", metavar="FOLDER", help="Draw the figures as PNG and SVG, too.", show_default=False),
+        typer.Option(
+            "--figures",
+            parser=options.path,
+            metavar="FOLDER",
+            help="Draw the figures as PNG and SVG, too.",
+            show_default=False,
+        ),
     ] = None,
     open_it: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     as_json: options.Json = False,

@@ -31,7 +31,10 @@ def reproduce(
         ),
     ] = False,
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where runs, figures and the table go.")
+        Path,
+        typer.Option(
+            "--out", "-o", parser=options.path, metavar="FOLDER", help="Where runs, figures and the table go."
+        ),
     ] = Path("runs/reproduce"),
     problem: Annotated[
         list[str] | None,

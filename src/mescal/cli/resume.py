@@ -13,7 +13,7 @@ from .solve import finish
 
 
 def resume(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)],
+    run: Annotated[Path, typer.Argument(parser=options.path, metavar="RUN", help="A run folder.", show_default=False)],
     max_seconds: options.MaxSeconds = None,
     max_work: options.MaxWork = None,
     max_outer: Annotated[

@@ -37,7 +37,12 @@ def solve(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="FOLDER", help="The run folder.", show_default="runs/PROBLEM/SOLVER/tol=/seed="
+            "--out",
+            "-o",
+            parser=options.path,
+            metavar="FOLDER",
+            help="The run folder.",
+            show_default="runs/PROBLEM/SOLVER/tol=/seed=",
         ),
     ] = None,
     force: options.Force = False,

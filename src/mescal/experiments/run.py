@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..files import LOCK, Hold, WriteError, begins_with, cannot_read, make_folder, remove_empty
+from ..files import LOCK, Hold, WriteError, as_path, begins_with, cannot_read, make_folder, remove_empty
 from ..problem import Problem
 from ..problems import NamedProblem
 from ..run import Result, Row, checkpoint
@@ -37,7 +37,7 @@ def run(
     - `named`: the problem if it has been made already; seeds that share it share compilations.
     - `progress`: called with every row of the history.
     """
-    path = Path(folder)
+    path = as_path(folder, "folder")
     if not force and (stored := stored_run(task, path)) is not None:
         return stored
     named = task.make_problem() if named is None else named  # first: a wrong request leaves no folder

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..files import WriteError
+from ..files import WriteError, as_path
 from .compilation import keep_compilations, kept_in
 from .run import clear, reopen, run, stored_run
 from .store import CONFIG, RESULT, StoredRun, load_run
@@ -86,7 +86,7 @@ def sweep(
     - `force`: run everything again.
     - `watch`: called as runs are found, started and finished, from a thread of its own.
     """
-    folders = {Path(root) / given.folder: given for given in tasks}
+    folders = {as_path(root, "root") / given.folder: given for given in tasks}
     if len(folders) < len(tasks):
         raise InputError("two tasks share a folder", "tasks that differ in what names their folder", "sweep them apart")
     todo = {}

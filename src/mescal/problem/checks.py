@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import InputError, InputTypeError
+from ..options import real_number
 
 CHECK_ROWS = 1 << 16  # rows looked at together when data are checked: bounds the memory of the check
 
@@ -26,7 +27,7 @@ def count_rows(shapes: list[tuple[int, ...]]) -> int:
         raise InputError(
             "the data hold a scalar, which has no rows",
             "arrays whose first axis counts the samples",
-            "close over constants in the function, or repeat them along the first axis",
+            "make arrays of lists of numbers (numpy.asarray); close over constants, or repeat them along the first axis",
         )
     sizes = sorted({shape[0] for shape in shapes})
     if len(sizes) > 1:
@@ -40,13 +41,52 @@ def count_rows(shapes: list[tuple[int, ...]]) -> int:
     return sizes[0]
 
 
-def refuse_unless_finite(rows: Any, start: int = 0):
-    """Raise where rows hold NaN, infinity, or integers that wrap in 32 bits; `start` is the number of the first of them."""
+def real_array(value: Any, what: str, truths: bool = False) -> np.ndarray:
+    """Real numbers in float64; an error for text, complex numbers, truth values (unless `truths`), masked and ragged arrays."""
+    refuse_masked(value, what)
+    number = real_number(value)
+    if number is not None:
+        return np.asarray(number)
+    try:
+        array = np.asarray(value)
+        kinds = "iufb" if truths else "iuf"
+        if array.dtype.kind not in kinds and not jnp.issubdtype(array.dtype, jnp.floating):
+            raise TypeError(f"entries of type {array.dtype}")
+        return array.astype(np.float64)
+    except Exception as error:
+        raise InputTypeError(
+            f"{what}: {describe(value)}, which is no array of real numbers ({first_line(error)})",
+            "real numbers, or an array of them with rows of one length",
+            "convert it with numpy.asarray(..., float), and look at what that says",
+        ) from None
+
+
+def refuse_masked(value: Any, what: str):
+    """Raise for a masked array: what it hides would be seen."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise InputTypeError(
+            f"{what}: a masked array, whose hidden entries would count like the others",
+            "a plain array",
+            "fill it (array.filled(value)), or leave those rows out",
+        )
+
+
+def refuse_unless_finite(rows: Any, start: int = 0, drawn: bool = False):
+    """Raise where rows hold NaN, infinity, or integers that wrap in 32 bits.
+
+    `start` is the number of the first row, `drawn` says that a sampler made them.
+    """
     for path, leaf in jax.tree.leaves_with_path(rows):
         _refuse_wrapping(leaf, start, path)
         if np.issubdtype(leaf.dtype, np.inexact) and not (finite := np.isfinite(np.asarray(leaf))).all():
             row = start + int(np.argwhere(~finite)[0][0])
             where = f" (leaf {jax.tree_util.keystr(path)})" if path else ""
+            if drawn:
+                raise InputError(
+                    f"a sampler drew NaN or infinity{where}, first as draw {row} of those that were looked at",
+                    "finite samples",
+                    "mend draw(key): look at its logarithms, roots and divisions, and bound what it returns",
+                )
             raise InputError(
                 f"the data hold NaN or infinity, first in row {row}{where}",
                 "finite numbers",
@@ -71,16 +111,29 @@ def _refuse_wrapping(leaf: Any, start: int, path: Any):
 
 
 def refuse_unless_numbers(dtype: Any):
-    """Raise where a column's type is not one of numbers or booleans."""
+    """Raise where a column's type is not one of numbers or booleans that JAX has."""
+    if jnp.issubdtype(dtype, jax.dtypes.prng_key):
+        raise InputTypeError(
+            "the data hold random keys",
+            "numbers or booleans",
+            "give jax.random.key_data(keys), or use a mescal.Sampler",
+        )
     if not (np.issubdtype(dtype, np.number) or np.issubdtype(dtype, np.bool_) or jnp.issubdtype(dtype, jnp.number)):
         raise InputTypeError(
             f"the data hold entries of type {dtype}",
             "numbers or booleans",
             "encode categories and text as numbers first",
         )
+    if np.issubdtype(dtype, np.inexact) and np.dtype(dtype).itemsize > 8 * (
+        1 + np.issubdtype(dtype, np.complexfloating)
+    ):
+        raise InputTypeError(
+            f"the data hold entries of type {dtype}", "at most 64-bit floats", "convert: .astype(float)"
+        )
 
 
 def _as_array(leaf: Any):
+    refuse_masked(leaf, "the data")
     if isinstance(leaf, (np.ndarray, jax.Array)):
         array = leaf
     else:
@@ -98,19 +151,20 @@ def _as_array(leaf: Any):
 
 def check_weights(weights: Any, size: int) -> np.ndarray:
     """Weights of rows, scaled to a mean of one."""
-    array = np.asarray(weights, dtype=np.float64)
+    array = real_array(weights, "weights", truths=True)
     if array.shape != (size,):
         raise InputError(
             f"weights have shape {array.shape}", f"one weight per row, shape ({size},)", "check the order of arguments"
         )
-    if not np.isfinite(array).all() or (array < 0).any() or not array.any():
+    largest = float(array.max())
+    if not np.isfinite(array).all() or (array < 0).any() or largest <= 0:
         raise InputError(
             "weights hold a negative or non-finite number, or sum to zero",
             "finite weights >= 0 with a positive sum",
             "check how the weights were made",
         )
-    shares = array / array.max()  # whose sum cannot overflow
-    return shares * (size / shares.sum())
+    scaled = array / largest  # the sum of weights of any size is a number then
+    return scaled * (size / scaled.sum())
 
 
 def describe(thing: Any) -> str:

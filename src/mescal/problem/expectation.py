@@ -4,16 +4,15 @@ An `Expectation` is  constant + sum_k a_k E[fn_k(x, sample of source_k)],  close
 a comparison with a number, an array or another expectation makes a `Constraint`.
 """
 
-import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import jax
 import numpy as np
 from jax.core import Tracer
 
 from ..errors import InputError, InputTypeError
+from .checks import real_array
 from .over import Source, as_source
 
 
@@ -87,6 +86,16 @@ class Expectation:
             raise InputError("an expectation divided by zero", "a divisor other than zero", "check the divisor")
         return self * (1.0 / scalar)
 
+    def _refuse(self, *_: Any):
+        raise InputTypeError(
+            "an expectation in a power, an absolute value, a matrix product or below a fraction line",
+            "sums, differences and scalar multiples of expectations",
+            "compute it inside the function, per sample, or introduce a variable for the expectation",
+        )
+
+    __rtruediv__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __floordiv__ = __rfloordiv__ = _refuse
+    __mod__ = __rmod__ = __abs__ = __float__ = __int__ = _refuse
+
     def __le__(self, other: Any):
         return _compare(self, other, "<=")
 
@@ -157,9 +166,9 @@ def _constant(value: Any) -> np.ndarray | None:
             "concrete numbers",
             "build the problem outside of jit and grad",
         )
-    if not isinstance(value, (numbers.Real, np.ndarray, np.generic, jax.Array, list, tuple)) or isinstance(value, bool):
-        return None
-    array = np.asarray(value, dtype=np.float64)
+    if type(value).__module__.partition(".")[0] == __name__.partition(".")[0]:
+        return None  # it may know what to do with an expectation
+    array = real_array(value, "an expectation is combined with something else")
     if not np.isfinite(array).all():
         raise InputError(
             "a constant of an expectation is NaN or infinite",

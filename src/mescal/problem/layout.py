@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import InputError
+from .checks import real_array
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Layout:
     def rows(self, values: Any, what: str) -> np.ndarray:
         """The vector of m rows of a dict by constraint name (or of a flat array), checked."""
         if not isinstance(values, dict):
-            flat = np.asarray(values, dtype=np.float64).ravel()
+            flat = real_array(values, what).ravel()
             if flat.shape != (self.size,):
                 raise InputError(
                     f"{what} has {flat.size} numbers",
@@ -72,7 +73,7 @@ class Layout:
                 )
             flat = np.zeros(self.size)
             for name, rows_of, shape in zip(self.names, self.slices, self.shapes, strict=True):
-                given = np.asarray(values[name], dtype=np.float64)
+                given = real_array(values[name], f"{what}[{name!r}]")
                 if given.size != prod(shape):
                     raise InputError(f"{what}[{name!r}] has shape {given.shape}", f"shape {shape}", "check its length")
                 flat[rows_of] = given.ravel()
@@ -92,7 +93,7 @@ class Layout:
             zero = {name: np.zeros(shape) for name, shape in zip(self.names, self.shapes, strict=True)}
             rows = self.rows(zero | values, "slack")
         else:
-            flat = np.asarray(values, dtype=np.float64).ravel()
+            flat = real_array(values, "slack").ravel()
             if flat.shape != (self.slack_size,):
                 raise InputError(
                     f"slack has {flat.size} numbers", f"{self.slack_size}, one per inequality", "or pass a dict by name"

@@ -1,6 +1,7 @@
 """What `E(..., over=...)` was given: arrays, rows over many devices, rows on disk, or a stream of rows or of other samples."""
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 from ..errors import InputError, InputTypeError
@@ -31,6 +32,12 @@ def as_source(over: Any, weights: Any = None) -> Source:
             f"over={describe(over)} is a function",
             "arrays with one leading axis, or a mescal.Sampler",
             "write over=mescal.Sampler(draw) for a stream",
+        )
+    if isinstance(over, Iterator):
+        raise InputTypeError(
+            f"over={describe(over)} can be gone through once",
+            "arrays with one leading axis, or a mescal.Sampler",
+            "collect its samples into an array: numpy.stack(list(samples))",
         )
     return Population(over, weights)
 

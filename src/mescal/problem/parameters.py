@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import InputError, InputTypeError
+from .checks import refuse_masked
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,8 @@ class Parameters:
 def flatten_parameters(x: Any, name: str = "x") -> tuple[Parameters, np.ndarray]:
     """Split `x` into its structure and a flat vector (numpy, in the widest of its floating types)."""
     leaves = jax.tree.leaves(x)
+    for leaf in leaves:
+        refuse_masked(leaf, name)
     if (leaves and not any(eqx.is_array_like(leaf) for leaf in leaves)) or not leaves:
         raise InputTypeError(
             f"{name} holds no numbers ({type(x).__name__})",
@@ -119,6 +122,17 @@ def flatten_parameters(x: Any, name: str = "x") -> tuple[Parameters, np.ndarray]
             "check where the parameters come from",
         )
     return spec, vector
+
+
+def refuse_too_large(vector: np.ndarray, dtype: Any, name: str):
+    """Raise where numbers are too large for the floating type in which they are needed."""
+    largest, limit = float(np.max(np.abs(vector), initial=0)), float(jnp.finfo(dtype).max)
+    if largest > limit:
+        raise InputError(
+            f"{name} holds {largest:.3g}",
+            f"numbers up to {limit:.2g}, the largest of {np.dtype(dtype)}",
+            "start nearer to 0, or measure the parameters in larger units",
+        )
 
 
 def _is_float_array(leaf: Any) -> bool:

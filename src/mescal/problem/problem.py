@@ -18,7 +18,7 @@ from .expectation import Expectation, Term
 from .families import Data, placed_families
 from .layout import Layout
 from .over import Source, refuse_mixtures
-from .parameters import flatten_parameters
+from .parameters import flatten_parameters, refuse_too_large
 from .program import Program
 from .source import Sampler, placed_type
 
@@ -76,7 +76,10 @@ class Problem:
 
     def working_type(self, x: Any, name: str = "x") -> np.dtype:
         """The floating type in which a stochastic solver computes: that of the parameters, as JAX is set to have it."""
-        return jax.dtypes.canonicalize_dtype(flatten_parameters(x, name)[1].dtype)
+        _, vector = flatten_parameters(x, name)
+        kind = jax.dtypes.canonicalize_dtype(vector.dtype)
+        refuse_too_large(vector, kind, name)
+        return kind
 
     def with_sources(self, change: Callable[[Source], Source]) -> "Problem":
         """The same functions over other sources: `change` is called once for each of these."""

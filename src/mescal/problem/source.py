@@ -17,7 +17,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import InputError, InputTypeError
-from .checks import CHECK_ROWS, check_rows, check_weights, describe, first_line, refuse_unless_finite
+from .checks import (
+    CHECK_ROWS,
+    check_rows,
+    check_weights,
+    describe,
+    first_line,
+    refuse_unless_finite,
+    refuse_unless_numbers,
+)
 from .digest import digest_array, digest_of
 from .program import Rows
 from .traced import Reading, trace
@@ -57,6 +65,8 @@ class Sampler:
                 "a function that takes one JAX key and returns one sample",
                 "call draw(jax.random.key(0)) by hand and mend what it says",
             ) from error
+        for leaf in jax.tree.leaves(first.function.out):
+            refuse_unless_numbers(leaf.dtype)
         if first.function is not second.function or not _same(first.constants, second.constants):
             raise InputError(
                 "the sampler gave two different samples for the same key",
@@ -134,11 +144,11 @@ class Population:
         """Shapes and types of one row."""
         return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), self.arrays)
 
-    def check(self):
-        """Refuse NaN and infinity, looking at a bounded number of rows at a time."""
+    def check(self, drawn: bool = False):
+        """Refuse NaN and infinity, looking at a bounded number of rows at a time; `drawn` says that a sampler made them."""
         for start in range(0, self.size, CHECK_ROWS):
             rows = jax.tree.map(lambda leaf, s=start: _on_host(leaf)[s : s + CHECK_ROWS], self.arrays)
-            refuse_unless_finite(rows, start)
+            refuse_unless_finite(rows, start, drawn)
 
     @cached_property
     def digest(self) -> str:

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import InputError, InputTypeError
-from .checks import count_rows, describe, first_line, refuse_unless_finite, refuse_unless_numbers
+from .checks import count_rows, describe, first_line, real_array, refuse_unless_finite, refuse_unless_numbers
 from .digest import digest_array, digest_blocks, digest_of
 from .program import Rows
 from .source import placed_type
@@ -314,14 +314,13 @@ def _check_stored_weights(weights: Any, size: int) -> float:
         raise InputError(
             f"weights have shape {shape}", f"one weight per row, an array of shape ({size},)", "check their number"
         )
+    real_array(weights[:1], "weights", truths=True)
     total = 0.0
     for first in range(0, size, 1 << 20):
         part = np.asarray(weights[first : first + (1 << 20)], np.float64)
         if not np.isfinite(part).all() or (part < 0).any():
             raise InputError("weights hold a negative or non-finite number", "finite weights >= 0", "check them")
         total += float(part.sum())
-    if not np.isfinite(total):
-        raise InputError("weights whose sum overflows", "a finite sum", "divide them by the largest first")
-    if total <= 0:
-        raise InputError("weights sum to zero", "a positive sum", "check how the weights were made")
+    if not 0 < total < np.inf:
+        raise InputError(f"weights sum to {total}", "a positive finite sum", "check how the weights were made")
     return size / total

@@ -18,7 +18,7 @@ def names() -> tuple[str, ...]:
 
 def about(name: str) -> Entry:
     """What is declared about a problem: description, parameters with defaults and ranges. Reads no data."""
-    if name not in _entries():
+    if not isinstance(name, str) or name not in _entries():
         raise unknown_name("problem", name, names())
     return _entries()[name]
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, NamedTuple, get_origin
+from typing import Any, NamedTuple, get_origin, get_type_hints
 
 import jax
 import numpy as np
@@ -34,9 +34,11 @@ from ..files import (
     write_text,
     write_whole,
 )
+from ..options import real_number
+from ..solvers.base import Goal
 from .history import Row
 from .setup import Setup
-from .snapshot import NUMBERS, TALLIES, Snapshot, take
+from .snapshot import NUMBERS, TALLIES, Snapshot, require, require_number, take
 from .state import State
 
 SCHEMA = 1
@@ -169,7 +171,7 @@ def read_checkpoint(path: Path) -> Stored:
         arrays = read_arrays(body)
         content = json.loads(arrays.pop(CONTENT).tobytes())
         _check_state(content["state"])
-        _require(isinstance(content["about"], dict), "what it says of its run")
+        require(isinstance(content["about"], dict), "what it says of its run")
         return Stored(path, content["about"], Snapshot(content["state"], arrays), ())
 
 
@@ -188,22 +190,23 @@ _STORED_AS: dict[Any, Any] = {str: str, dict: dict, tuple: list}  # all other co
 
 
 def _check_state(state: dict[str, Any]):
-    """Raise where numbers, counters or rows of the history are missing or something else."""
-    notes = {name: value for name, value in state["notes"].items() if value is not None}
-    for name, value in ({name: state[name] for name in NUMBERS} | notes).items():
-        _require(isinstance(value, (int, float)) and not isinstance(value, bool), name)
+    """Raise where numbers, counters, the goal or rows of the history are missing or something else."""
+    kinds = {field.name: field.type for field in fields(State)}
+    for name in NUMBERS:
+        require_number(state[name], kinds[name], name)
+    scale = real_number(state["objective_scale"])
+    require(state["micro"] >= 1 and scale is not None and scale > 0, "the micro-batch or the scale")
     for name in TALLIES:
-        _require(isinstance(state[name], dict), name)
-        _require(all(isinstance(count, int) for count in state[name].values()), name)
+        for count in state[name].values():
+            require_number(count, int, name)
     for row in state["history"]:
         for column in fields(Row):
             wanted = _STORED_AS.get(get_origin(column.type) or column.type, (int, float))
-            _require(isinstance(row[column.name], wanted), f"the history's {column.name}")
-
-
-def _require(right: bool, what: str):
-    if not right:
-        raise ValueError(f"{what} is of another kind")
+            require(isinstance(row[column.name], wanted), f"the history's {column.name}")
+    goal = None if state["leg"] is None else state["leg"]["goal"]
+    for name, kind in get_type_hints(Goal).items():
+        if goal is not None and name != "constants":
+            require_number(goal[name], kind, f"the goal's {name}")
 
 
 def read_latest(folder: Path) -> Stored:

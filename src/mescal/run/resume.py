@@ -75,8 +75,8 @@ def resume(
     try:
         made = prepare if isinstance(chosen, Solver) else chosen.prepare
         run = made(problem, first if x0_given else None, chosen, settings, start)
-        refuse_another(run.here, run.probe, theirs, stored.path)
         with understood(stored.path):
+            refuse_another(run.here, run.probe, theirs, stored.path)
             state = restore(run.method, run.here, run.state, stored.snapshot)
         run.here.clock.carry_on(*spent)
         if jax.process_index() == 0:

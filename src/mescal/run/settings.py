@@ -13,6 +13,7 @@ from ..certificate.second_order import CONES
 from ..errors import InputError, InputTypeError
 from ..files import as_path
 from ..options import real_number
+from ..solvers import names
 from ..solvers.base import Solver
 from ..theory.constants import ProblemConstants
 
@@ -53,14 +54,14 @@ def check_settings(**given: Any) -> Settings:
         raise InputTypeError(f"seed={seed!r}", "an integer", "write for example seed=0")
     if not 0 <= int(seed) < 2**32:  # pyright: ignore[reportArgumentType]
         raise InputError(f"seed={seed}", "an integer from 0 to 2^32 - 1", "write for example seed=0")
-    if given["cone"] not in CONES:
+    if not isinstance(given["cone"], str) or given["cone"] not in CONES:
         raise InputError(f"cone={given['cone']!r}", f"one of {list(CONES)}", "use 'critical' when bounds are active")
     given = check_limits(given)
     if not _is_number(given["penalty"]) or not 0 < given["penalty"] < np.inf:
         raise InputError(f"penalty={given['penalty']!r}", "a positive number", "use the default, 1.1")
     if not _is_number(given["growth"]) or not 1 < given["growth"] < np.inf:
         raise InputError(f"growth={given['growth']!r}", "a number above 1", "use the default, 1.1")
-    if given["record"] not in (None, "exact"):
+    if given["record"] is not None and (not isinstance(given["record"], str) or given["record"] != "exact"):
         raise InputError(
             f"record={given['record']!r}", "None or 'exact'", "'exact' adds the judge's measures to history"
         )
@@ -114,7 +115,7 @@ def check_promise(solver: Solver, settings: Settings):
         )
     if success is not None and (not _is_number(success) or not 0 < float(success) < 1):
         raise InputError(f"success={success!r}", "a probability between 0 and 1", "write for example success=0.95")
-    if option not in ("I", "II"):
+    if not isinstance(option, str) or option not in ("I", "II"):
         raise InputError(
             f"option={option!r}", "'I' (in expectation) or 'II' (with a probability)", "leave it out for 'II'"
         )
@@ -130,5 +131,10 @@ def check_promise(solver: Solver, settings: Settings):
         raise InputError(
             f"{named} for the solver {solver.name!r}",
             "a theory mode, whose parameters follow from constants and which promises a probability",
-            f"use solver='{solver.name}-theory', or leave {named} out: what this one returns is judged anyway",
+            f"use solver='{_theory(solver)}', or leave {named} out: what this one returns is judged anyway",
         )
+
+
+def _theory(solver: Solver) -> str:
+    """The theory mode of a solver, or of another one where it has none."""
+    return own if (own := f"{solver.name}-theory") in names() else "spider-theory"

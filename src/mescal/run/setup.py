@@ -13,6 +13,7 @@ from ..oracle.evaluator import Evaluator, evaluator_of
 from ..oracle.host import leaf
 from ..oracle.subproblem import Subproblem
 from ..problem import Data, EqualityForm, Problem, Program
+from ..problem.parameters import refuse_too_large
 from ..sets import ConvexSet, Reals
 from .limits import Clock, Signals
 from .result import Result
@@ -132,6 +133,7 @@ def _checked_start(problem: Problem, program: Program, vector: np.ndarray) -> np
     """x0 projected onto the domain, in which it must lie to rounding."""
     if isinstance(problem.domain, Reals):
         return vector
+    refuse_too_large(vector, jax.dtypes.canonicalize_dtype(np.float64), "x0")  # what cannot be projected is not near
     inside, projected = _placed(problem.domain, program.parameters.arrays(vector))
     if not bool(inside):
         raise InputError(

@@ -12,6 +12,11 @@ from typing import Any
 
 HERE = str(Path(__file__).resolve().parents[1])
 LIBRARIES = tuple({str(Path(sysconfig.get_paths()[name])) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+COMPILER = str(Path("jax", "_src", "compiler.py"))
+COMPILING = (
+    "a program is being compiled, which ends with it and not before: functions with fewer equations (jax.lax.scan for loops) "
+    "compile faster, and mescal.keep_compiled keeps what was compiled"
+)
 GROWTH = 4.0  # of the patience, after every complaint
 
 log = logging.getLogger("mescal")
@@ -50,10 +55,21 @@ class Watchdog:
 
 
 def complaint(what: str, waited: float) -> str:
-    """What is being waited for, and in which function of the user's, if any thread is inside of one."""
-    inside = [place for frame in sys._current_frames().values() if (place := _users(frame)) is not None]
-    where = "; ".join(sorted(set(inside))) or "in compiled code or in a library"
+    """What is being waited for, and in which function of the user's, if any thread is inside of one, or in the compiler."""
+    frames = list(sys._current_frames().values())
+    inside = [place for frame in frames if (place := _users(frame)) is not None]
+    elsewhere = COMPILING if any(map(_compiles, frames)) else "in compiled code or in a library"
+    where = "; ".join(sorted(set(inside))) or elsewhere
     return f"Nothing has moved for {waited:.0f} s, in {what}: {where}"
+
+
+def _compiles(frame: FrameType | None) -> bool:
+    """Whether a stack is inside of JAX's call of the compiler."""
+    while frame is not None:
+        if frame.f_code.co_filename.endswith(COMPILER):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _users(frame: FrameType | None) -> str | None:

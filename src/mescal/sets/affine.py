@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from ..errors import InputError
 from .base import ConvexSet
 from .cone import TangentCone
-from .parameters import stored
+from .parameters import stored_array
 from .points import size
 
 
@@ -33,7 +33,7 @@ class Affine(ConvexSet):
 
     def __init__(self, matrix: ArrayLike, rhs: ArrayLike):
         eps = _precision(matrix, rhs)
-        a, b = stored(matrix, "matrix"), np.atleast_1d(stored(rhs, "rhs"))
+        a, b = stored_array(matrix, "matrix"), np.atleast_1d(stored_array(rhs, "rhs"))
         if a.ndim != 2 or b.shape != a.shape[:1]:
             raise InputError(
                 f"a matrix of shape {a.shape} and a right-hand side of shape {np.shape(rhs)}",

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from ..errors import InputError
 from .base import ConvexSet
 from .cone import TangentCone
-from .parameters import flattened, stored
+from .parameters import flattened, stored, stored_array
 from .points import host_flat, norm, ravel_pair, rounding
 
 
@@ -33,7 +33,7 @@ class Ball(ConvexSet):
     center: PyTree
 
     def __init__(self, radius: ArrayLike, center: PyTree[ArrayLike] = 0):
-        self.radius, self.center = stored(radius, "radius"), stored(center, "center")
+        self.radius, self.center = stored_array(radius, "radius"), stored(center, "center")
         if self.radius.shape != () or not 0 < self.radius < np.inf:
             raise InputError(
                 f"a ball of radius {self.radius}",

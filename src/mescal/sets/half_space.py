@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from ..errors import InputError
 from .base import ConvexSet
 from .cone import TangentCone
-from .parameters import flattened, require_size, stored
+from .parameters import flattened, require_size, stored, stored_array
 from .points import host_flat, ravel_pair, rounding
 
 
@@ -32,7 +32,7 @@ class HalfSpace(ConvexSet):
     offset: np.ndarray
 
     def __init__(self, normal: PyTree[ArrayLike], offset: ArrayLike):
-        direction, bound = stored(normal, "normal"), stored(offset, "offset")
+        direction, bound = stored(normal, "normal"), stored_array(offset, "offset")
         flat = host_flat(direction)
         largest = np.max(np.abs(flat), initial=0)
         if not 0 < largest < np.inf:

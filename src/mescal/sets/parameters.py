@@ -25,7 +25,21 @@ def stored(value: PyTree, name: str) -> PyTree:
     """
     if _is_numbers(value):
         return _stored_leaf(value, name)
+    if not jax.tree.leaves(value):
+        raise InputTypeError(
+            f"{name} that is {value!r}, without a number",
+            "a real number, an array, or a pytree of arrays",
+            "write -inf or inf where there is no bound",
+        )
     return jax.tree.map(lambda leaf: _stored_leaf(leaf, name), value)
+
+
+def stored_array(value: Any, name: str) -> np.ndarray:
+    """`value` as one float64 array; an error for a pytree of several."""
+    array = stored(value, name)
+    if not isinstance(array, np.ndarray):
+        raise InputTypeError(f"{name} of type {type(value).__name__}", "a number or an array", f"give one {name}")
+    return array
 
 
 def matched(parameter: PyTree, x: PyTree, name: str) -> PyTree:
@@ -96,13 +110,17 @@ def _stored_leaf(value: Any, name: str) -> np.ndarray:
             "numbers that are known when the set is made",
             "make the set outside of the compiled function and pass it as an argument",
         )
+    if isinstance(value, np.ma.MaskedArray):
+        raise InputTypeError(
+            f"{name} that is a masked array", "a plain array", "fill it: array.filled(value), inf for an absent bound"
+        )
     try:
         array = np.array(value)
         if not (np.issubdtype(array.dtype, np.number) or jnp.issubdtype(array.dtype, np.floating)):
             raise TypeError
         if np.iscomplexobj(array):
             raise TypeError
-    except (TypeError, ValueError):
+    except Exception:  # what numpy calls may raise anything
         raise InputTypeError(
             f"{name} of type {type(value).__name__}",
             "a real number, an array, or a pytree of arrays",

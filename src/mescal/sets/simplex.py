@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from ..errors import InputError
 from .base import ConvexSet
 from .cone import TangentCone
-from .parameters import stored
+from .parameters import stored_array
 from .points import host_flat, rounding
 
 
@@ -28,7 +28,7 @@ class Simplex(ConvexSet):
     total: np.ndarray
 
     def __init__(self, total: ArrayLike = 1):
-        self.total = stored(total, "total")
+        self.total = stored_array(total, "total")
         if self.total.shape != () or not 0 < self.total < np.inf:
             raise InputError(
                 f"a simplex with the sum {self.total}",
