@@ -13,10 +13,8 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import fields
 from pathlib import Path
-from types import UnionType
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
@@ -35,10 +33,9 @@ from ..files import (
     write_text,
     write_whole,
 )
-from ..options import real_number
-from .history import Row
 from .snapshot import Snapshot, take
-from .state import NUMBERS, TALLIES, Goal, State, Unfinished
+from .state import Unfinished
+from .state_checks import check_state, require
 
 if TYPE_CHECKING:
     from .run import Run
@@ -172,8 +169,8 @@ def read_checkpoint(path: Path) -> Stored:
     with understood(path):
         arrays = read_arrays(body)
         content = json.loads(arrays.pop(CONTENT).tobytes())
-        _check_state(content["state"])
-        _require(isinstance(content["about"], dict), "what it says of its run")
+        check_state(content["state"])
+        require(isinstance(content["about"], dict), "what it says of its run")
         return Stored(path, content["about"], Snapshot(content["state"], arrays), ())
 
 
@@ -186,43 +183,6 @@ def understood(path: Path) -> Iterator[None]:
         raise
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise _damaged(path, f"does not hold what a checkpoint holds: {type(error).__name__}: {error}") from error
-
-
-_STORED_AS: dict[Any, Any] = {str: str, dict: dict, tuple: list}  # all other columns of a history hold numbers
-
-
-def _check_state(state: dict[str, Any]):
-    """Raise where numbers, counters, the goal or rows of the history are missing or something else."""
-    kinds = {field.name: field.type for field in fields(State)}
-    for name in NUMBERS:
-        _require_number(state[name], kinds[name], name)
-    scale = real_number(state["objective_scale"])
-    _require(state["micro"] >= 1 and scale is not None and scale > 0, "the micro-batch or the scale")
-    for name in TALLIES:
-        for count in state[name].values():
-            _require_number(count, int, name)
-    for row in state["history"]:
-        for column in fields(Row):
-            wanted = _STORED_AS.get(get_origin(column.type) or column.type, (int, float))
-            _require(isinstance(row[column.name], wanted), f"the history's {column.name}")
-    for name, kind in get_type_hints(Goal).items():
-        if state["goal"] is not None and name != "constants":
-            _require_number(state["goal"][name], kind, f"the goal's {name}")
-
-
-def _require_number(value: Any, kind: Any, what: str):
-    """Of the kind that a field has: a whole number >= 0, any number, a truth value, or None where that is allowed."""
-    if kind is bool:
-        return _require(isinstance(value, bool), what)
-    if value is None:
-        return _require(isinstance(kind, UnionType) and type(None) in get_args(kind), what)
-    _require(real_number(value) is not None, what)
-    return _require(kind is not int or (isinstance(value, int) and value >= 0), what)
-
-
-def _require(right: bool, what: str):
-    if not right:
-        raise ValueError(f"{what} is of another kind")
 
 
 def read_latest(folder: Path) -> Stored:
