@@ -13,9 +13,8 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import fields
 from pathlib import Path
-from typing import Any, NamedTuple, get_origin, get_type_hints
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -34,12 +33,10 @@ from ..files import (
     write_text,
     write_whole,
 )
-from ..options import real_number
-from ..solvers.base import Goal
-from .history import Row
 from .setup import Setup
-from .snapshot import NUMBERS, TALLIES, Snapshot, require, require_number, take
+from .snapshot import Snapshot, take
 from .state import State
+from .state_checks import check_state, require
 
 SCHEMA = 1
 MAGIC = b"mescal checkpoint "
@@ -170,7 +167,7 @@ def read_checkpoint(path: Path) -> Stored:
     with understood(path):
         arrays = read_arrays(body)
         content = json.loads(arrays.pop(CONTENT).tobytes())
-        _check_state(content["state"])
+        check_state(content["state"])
         require(isinstance(content["about"], dict), "what it says of its run")
         return Stored(path, content["about"], Snapshot(content["state"], arrays), ())
 
@@ -184,29 +181,6 @@ def understood(path: Path) -> Iterator[None]:
         raise
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise _damaged(path, f"does not hold what a checkpoint holds: {type(error).__name__}: {error}") from error
-
-
-_STORED_AS: dict[Any, Any] = {str: str, dict: dict, tuple: list}  # all other columns of a history hold numbers
-
-
-def _check_state(state: dict[str, Any]):
-    """Raise where numbers, counters, the goal or rows of the history are missing or something else."""
-    kinds = {field.name: field.type for field in fields(State)}
-    for name in NUMBERS:
-        require_number(state[name], kinds[name], name)
-    scale = real_number(state["objective_scale"])
-    require(state["micro"] >= 1 and scale is not None and scale > 0, "the micro-batch or the scale")
-    for name in TALLIES:
-        for count in state[name].values():
-            require_number(count, int, name)
-    for row in state["history"]:
-        for column in fields(Row):
-            wanted = _STORED_AS.get(get_origin(column.type) or column.type, (int, float))
-            require(isinstance(row[column.name], wanted), f"the history's {column.name}")
-    goal = None if state["leg"] is None else state["leg"]["goal"]
-    for name, kind in get_type_hints(Goal).items():
-        if goal is not None and name != "constants":
-            require_number(goal[name], kind, f"the goal's {name}")
 
 
 def read_latest(folder: Path) -> Stored:

@@ -6,9 +6,8 @@ is plain data, and reading one executes nothing.
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
-from types import UnionType
-from typing import Any, NamedTuple, get_args
+from dataclasses import asdict, replace
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -16,7 +15,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import InputError
-from ..options import real_number
 from ..oracle import Tally
 from ..solvers.base import Goal
 from ..theory.constants import SubproblemConstants
@@ -25,9 +23,8 @@ from .method import Method
 from .scaling import Scales
 from .setup import Setup
 from .state import Leg, State
+from .state_checks import NUMBERS, TALLIES, check_notes
 
-NUMBERS = ("penalty", "outer", "tighter", "curvature_factor", "micro")
-TALLIES = ("work", "searches", "judged")
 ARRAYS = ("z", "multipliers", "memory")
 APART = ("scales", "history", "notes", "leg")  # stored in forms of their own
 
@@ -58,8 +55,7 @@ def take(state: State) -> Snapshot:
 def restore(method: Method, here: Setup, like: State, snapshot: Snapshot) -> State:
     """What was stored, in the structure of a fresh state of the same run."""
     content, arrays = snapshot
-    for field in fields(like.notes):
-        require_number(content["notes"][field.name], field.type, field.name)
+    check_notes(content["notes"], like.notes)
     state = replace(
         like,
         **{name: content[name] for name in NUMBERS},
@@ -143,19 +139,3 @@ def _is_array(leaf: Any) -> bool:
 
 def _words(leaf: Any) -> Any:
     return jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
-
-
-def require_number(value: Any, kind: Any, what: str):
-    """Of the kind that a field has: a whole number >= 0, any number, a truth value, or None where that is allowed."""
-    if kind is bool:
-        return require(isinstance(value, bool), what)
-    if value is None:
-        return require(isinstance(kind, UnionType) and type(None) in get_args(kind), what)
-    require(real_number(value) is not None, what)
-    return require(kind is not int or (isinstance(value, int) and value >= 0), what)
-
-
-def require(right: bool, what: str):
-    """Raise where something that was stored is not what it should be."""
-    if not right:
-        raise ValueError(f"{what} is of another kind")
