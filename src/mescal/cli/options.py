@@ -11,7 +11,7 @@ from ..certificate import Tolerance
 from ..errors import InputError
 from ..experiments.task import method
 
-CONES = ("paper", "critical", "whole")
+CONES = ("critical", "paper", "whole")
 
 
 def complete_problem(incomplete: str) -> Iterable[tuple[str, str]]:
