@@ -80,4 +80,5 @@ def next_goal(run: "Run", sub: Subproblem) -> Goal:
         feasibility=np.inf if searches_always(run.outer) else ready(run),
         judged=population is not None,
         ready=ready(run),
+        weak=tolerance.gradient * run.scales.objective,
     )

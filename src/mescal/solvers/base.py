@@ -78,6 +78,7 @@ class Goal(NamedTuple):
         False  # whether at a stationary point whose constraint is below `ready` the judge looks for negative curvature
     )
     ready: float = 0.0  # a violation that a candidate for a certificate may have, in the problem's units
+    weak: float = 0.0  # a multiplier of a bound that the judge takes for zero
 
 
 class Outcome(NamedTuple):

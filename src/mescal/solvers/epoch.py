@@ -42,7 +42,7 @@ from .base import (
     fresh_progress,
     next_progress,
 )
-from .move import escape
+from .move import SURE, escape
 from .reset import VERIFY, Target, take_reset
 from .searching import search_at
 
@@ -200,7 +200,9 @@ class EpochSolver(SubSolver):
             return reset.z, VERIFIED, float("nan"), Tally()  # the judge looks for negative curvature, and says where
         batch = int(target.curvature_batch)
         tolerance = CURVATURE * float(target.curvature)
-        found, looked = search_at(self.search, sub, reset, tolerance, (*seed, SEARCH), batch)
+        error = SURE * float(np.sqrt(float(reset.noise) / max(1, int(target.large_batch))))
+        weak = max(goal.weak, goal.gradient) + error
+        found, looked = search_at(self.search, sub, reset, tolerance, (*seed, SEARCH), batch, weak)
         if found.direction is None:
             return reset.z, VERIFIED, found.curvature, looked
         moved, tried = escape(sub, reset.z, found.direction, found.curvature, (*seed, ESCAPE), batch)

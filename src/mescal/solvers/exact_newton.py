@@ -145,7 +145,8 @@ class ExactNewton(SubSolver):
         if not sub.stuck(at):
             return STATIONARY, at, float(progress.curvature), Tally()
         seed = (*(int(word) for word in progress.key), int(progress.steps))
-        found, looked = search_at(self.search, sub, at, CURVATURE * goal.curvature, seed, goal.curvature_batch)
+        weak = max(goal.weak, goal.gradient)
+        found, looked = search_at(self.search, sub, at, CURVATURE * goal.curvature, seed, goal.curvature_batch, weak)
         if found.direction is None:
             return VERIFIED, at, found.curvature, looked
         moved, tried = escape(sub, at.z, found.direction, found.curvature, seed, goal.curvature_batch)
