@@ -38,9 +38,9 @@ from .base import (
     next_progress,
 )
 from .epoch import BACKTRACK, CURVATURE, REGAIN
-from .move import REACH, escape
+from .move import REACH, escape, rounding_of
 from .quasi_newton import Pairs
-from .reset import VERIFY, rounding_of
+from .reset import VERIFY
 from .searching import search_at
 from .trust_region import Step, truncated_cg
 
