@@ -57,4 +57,5 @@ def hand_back(
         outer_iterations=run.begun,
         warnings=warnings,
         reason=reason,
+        ray=getattr(run, "ray", None),
     )

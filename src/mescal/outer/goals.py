@@ -7,6 +7,7 @@ import numpy as np
 from ..oracle.draw import words
 from ..oracle.subproblem import Subproblem
 from ..solvers.base import Goal
+from ..solvers.ray import far_away
 from ..solvers.reset import sampled_look
 from .standing import Standing
 
@@ -80,5 +81,6 @@ def next_goal(run: "Run", sub: Subproblem) -> Goal:
         feasibility=np.inf if searches_always(run.outer) else ready(run),
         judged=population is not None,
         ready=ready(run),
+        far=far_away(run.origin, np.asarray(run.z, np.float64)[: run.program.parameters.size]),
         weak=tolerance.gradient * run.scales.objective,
     )

@@ -12,7 +12,7 @@ from .standing import Standing
 if TYPE_CHECKING:
     from .inner import Solved
 
-INNER = {0: "stopped", 1: "verified", 2: "cap", 3: "not finite", 4: "stationary", 5: "ran away"}
+INNER = {0: "stopped", 1: "verified", 2: "cap", 3: "not finite", 4: "stationary", 5: "ran away", 6: "far away"}
 
 
 def make_row(run: Standing, solved: "Solved", constraint: np.ndarray, penalty: float) -> Row:

@@ -10,7 +10,8 @@ from ..oracle.evaluator import evaluator_of
 from ..oracle.host import leaf
 from ..oracle.subproblem import Subproblem
 from ..problem import EqualityForm, Problem
-from ..solvers.base import BROKEN, EXHAUSTED, RUNAWAY, VERIFIED, Memory, Solver
+from ..solvers.base import BROKEN, EXHAUSTED, FARAWAY, RUNAWAY, VERIFIED, Memory, Solver
+from ..solvers.ray import Ray, ray_from
 from .checkpoint import Checkpoints
 from .clock import Clock
 from .dual import complementary, dual_step, summable_bound
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from .promise import Promise
 
 SURVEY = 1 << 30  # what random numbers of a run are for: outer iterations have smaller numbers
+RAY = 3  # what random numbers of an outer iteration are for, beside those of `goals` and `verdict`
 IDLE = 4  # inner solves in a row that end where they began before the inner tolerance is halved
 
 
@@ -68,6 +70,7 @@ class Run(State):
         self.unfinished: Unfinished | None = None  # an inner solve that a checkpoint brought
         self.checkpoints: Checkpoints | None = None
         self.warnings: tuple[str, ...] = ()
+        self.ray: Ray | None = None
         layout = self.program.layout
         self.origin = checked_start(problem, self.program, vector)
         x = np.asarray(self.origin, self.dtype)
@@ -194,10 +197,14 @@ class Run(State):
             self.penalty, self.retries = penalty * RECOVER, self.retries + 1  # again from where this one began
             self.runaway = np.inf if self.retries == RETRIES else self.runaway
             return None, make_row(self, solved, constraint, penalty)
-        self.z = np.asarray(outcome.z)
+        began, self.z = self.z, np.asarray(outcome.z)
         row = make_row(self, solved, constraint, penalty)
         if solved.stop is not None:
             return solved.stop, row
+        if inner == FARAWAY:
+            if self._is_unbounded(sub, began):
+                return Status.UNBOUNDED, row
+            inner = EXHAUSTED
         if inner == BROKEN:
             return Status.NOT_FINITE, row
         feasible = np.linalg.norm(constraint) <= ready(self)
@@ -228,6 +235,15 @@ class Run(State):
         scaled = dual_step(self.scales.scaled_multipliers(self.multipliers), violation, penalty, self._dual_bound(k))
         self.multipliers = self.scales.multipliers(scaled)
         return None, row
+
+    def _is_unbounded(self, sub: Subproblem, began: np.ndarray) -> bool:
+        """Whether a feasible ray of endless descent leads on from here; it is kept, with the point that it begins at."""
+        key = (self.settings.seed, self.outer, RAY)
+        self.ray, z, work = ray_from(sub, np.asarray(began), self.z, self.settings.tolerance.gradient, key)
+        self.work += work
+        if self.ray is not None:
+            self.z = z
+        return self.ray is not None
 
     def _is_stuck(self, solved: Solved) -> bool:
         """Whether the solver ended at a stationary point where it saw negative curvature and no way down: the judge decides.

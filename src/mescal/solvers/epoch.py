@@ -30,6 +30,7 @@ from ..oracle.subproblem import Array, Seen, Subproblem
 from .base import (
     BROKEN,
     EXHAUSTED,
+    FARAWAY,
     RUNAWAY,
     RUNNING,
     STATIONARY,
@@ -172,6 +173,8 @@ class EpochSolver(SubSolver):
         steps = int(progress.steps) + taken
         if status == RUNNING and (steps >= int(target.steps) or failures >= FAILURES):
             status = EXHAUSTED
+        if status == RUNNING and float(np.linalg.norm(reset.z[: sub.parameters].astype(np.float64))) > goal.far:
+            status = FARAWAY
         if not first and float(np.linalg.norm(reset.constraint)) > float(target.runaway):
             status = RUNAWAY
         if broken and (first or failures >= BROKEN_RESETS):

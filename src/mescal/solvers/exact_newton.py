@@ -25,6 +25,7 @@ from ..oracle.subproblem import Array, Seen, Subproblem
 from .base import (
     BROKEN,
     EXHAUSTED,
+    FARAWAY,
     RUNAWAY,
     RUNNING,
     STATIONARY,
@@ -130,6 +131,8 @@ class ExactNewton(SubSolver):
                 status = EXHAUSTED if idle >= IDLE else RUNNING
         if status == RUNNING and steps >= goal.steps:
             status = EXHAUSTED
+        if status == RUNNING and float(np.linalg.norm(at.z[: sub.parameters])) > goal.far:
+            status = FARAWAY
         if status == RUNNING and steps > 1 and float(np.linalg.norm(at.constraint)) > goal.runaway:
             status = RUNAWAY
         progress = next_progress(progress, at.z, steps, status, work, looked, at.stationarity, curvature, escaped)
