@@ -230,7 +230,8 @@ class Run(State):
             self.first_violation = size
         may_rise = inner != EXHAUSTED and not feasible and self.promise is None  # the theorems are about al_0 beta^k
         rise = 1.0 if not may_rise else BOLD if self.solver.precise else RISE
-        self.penalty = next_penalty(penalty, settings.growth, size, self.last_violation, rise)
+        growth = 1.0 if inner == EXHAUSTED and feasible and self.promise is None else settings.growth
+        self.penalty = next_penalty(penalty, growth, size, self.last_violation, rise)
         self.last_violation = size
         scaled = dual_step(self.scales.scaled_multipliers(self.multipliers), violation, penalty, self._dual_bound(k))
         self.multipliers = self.scales.multipliers(scaled)
