@@ -1,7 +1,7 @@
 """CUTEst with noise: share certified at (0.01, 0.01) by our solvers, the baselines and the peers, at an equal number of samples.
 
 The noise model is F = f + sigma xi'x, C = c + sigma (zeta + Z x), all standard Gaussian and drawn afresh; answers are judged on
-the problem without noise, exactly, on the critical cone where there are bounds. Every method has the same budget of evaluations
+the problem without noise, exactly, on the critical cone. Every method has the same budget of evaluations
 per sample, and what was found with more does not count. All but the PyTorch peers compute in float64. Deterministic
 peers solve the average of N draws, each pass over it counting N, with N such that an entry of the averaged noise deviates by a
 two-hundredth of the tolerance, or a 300th of the budget. Runs are kept in results/noisy_cutest.jsonl: a second call goes on
@@ -53,7 +53,6 @@ def task_of(name: str, noise: float, memo: dict) -> Task:
         judged=instance.exact,
         average=lambda draws, seed: instance.average(noise, draws, seed),
         draws=draws(noise),
-        cone="paper" if instance.unbounded else "critical",
         memo=memo,
     )
 

@@ -42,7 +42,7 @@ class Task:
     judged: mescal.Problem
     average: Callable[[int, int], mescal.Problem] | None = None
     draws: int = 1
-    cone: str = "paper"
+    cone: str = "critical"
     memo: dict[Any, Any] = field(default_factory=dict)
 
     @property

@@ -229,7 +229,7 @@ def test_bad_tolerances_are_refused_by_the_verdict():
 
 
 def test_json_holds_everything():
-    certificate = mescal.certify(PROBLEM, X, tol=0.01)
+    certificate = mescal.certify(PROBLEM, X, tol=0.01, cone="paper")  # the critical one is {0} there, without numbers
     read = json.loads(certificate.to_json())
     for name in ("stationarity", "feasibility", "curvature", "relative_stationarity", "objective"):
         measured = getattr(certificate, name)
@@ -243,6 +243,7 @@ def test_json_holds_everything():
     assert read["slack"] == {name: rows.tolist() for name, rows in certificate.slack.items()}
     assert read["curvatures"].keys() == {"whole", "paper", "critical"}
     assert read["cone"] == "paper" and read["confidence"] is None
+    assert mescal.certify(PROBLEM, X, tol=0.01).cone == "critical"
     assert tuple(read["warnings"]) == certificate.warnings
     assert read["work"]["total"] == certificate.work.total > 0
     assert json.loads(json.dumps(read)) == read

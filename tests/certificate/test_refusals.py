@@ -305,7 +305,7 @@ def test_no_false_certificate_and_no_missed_minimiser(group):
         for seed in range(repetitions):
             for case in family(np.random.default_rng([seed, len(family.__name__)])):
                 tol = TIGHT if case.minimiser else TOLERANCE
-                certificate = mescal.certify(case.problem, case.x, tol=tol, cone="critical", **case.arguments)
+                certificate = mescal.certify(case.problem, case.x, tol=tol, **case.arguments)
                 counts[case.minimiser] += 1
                 whole, paper, critical = (measured.value for measured in certificate.curvatures.values())
                 assert whole <= paper + 1e-9 and paper <= critical + 1e-9
@@ -325,5 +325,5 @@ def test_float32_points(group):
             for case in family(np.random.default_rng([seed, 32])):
                 tol = 1e-4 if case.minimiser else TOLERANCE
                 x = case.x.astype(np.float32)
-                certificate = mescal.certify(case.problem, x, tol=tol, cone="critical", **case.arguments)
+                certificate = mescal.certify(case.problem, x, tol=tol, **case.arguments)
                 assert certificate.passes(tol) == case.minimiser, (family, seed, str(certificate), case)

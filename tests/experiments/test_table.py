@@ -76,6 +76,9 @@ def test_counts(number, text):
 
 def test_the_papers_tasks():
     tasks = paper_tasks()
+    assert {made.cone for made in tasks} == {
+        "whole"
+    }  # the paper tests the least eigenvalue of the augmented Lagrangian
     assert len(tasks) == 4 * 3 * 2 * 5 and len({t.folder for t in tasks}) == len(tasks)
     assert {t.record for t in tasks} == {"exact"} and {t.problem for t in tasks} == set(PROBLEMS)
     assert {claim.problem for claim in CLAIMS} == set(PROBLEMS)

@@ -55,7 +55,8 @@ def test_a_task_survives_its_config(settings):
 def test_parameters_are_complete_and_the_cone_suits_the_problem():
     made = task("neyman-pearson/breast-cancer", parameters={"tau": 0.1})
     assert made.parameters == {"tau": 0.1, "encoding": "paper", "dtype": "float32"}
-    assert task("saddles/active-bounds").cone == "critical" and made.cone == "paper"
+    assert task("saddles/active-bounds").cone == "critical" and made.cone == "critical"
+    assert task("saddles/active-bounds", cone="paper").cone == "paper"
 
 
 def test_folders_name_what_differs_from_the_defaults():

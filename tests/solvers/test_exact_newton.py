@@ -16,8 +16,9 @@ from mescal.problems.hock_schittkowski import CLASSICS
 from mescal.solvers import NewtonCG
 from mescal.solvers.base import EXHAUSTED, RUNNING, STATIONARY, VERIFIED, Goal, Memory
 from mescal.solvers.drive import advance, begin
-from mescal.solvers.exact_newton import PATIENCE, ExactNewton
+from mescal.solvers.exact_newton import PATIENCE, ExactNewton, boundary_curvature
 from mescal.testing import count_calls
+from tests.solvers.conftest import subproblem
 
 TOL, D, ROWS = 1e-6, 3, 40
 RNG = np.random.default_rng(11)
@@ -264,11 +265,11 @@ def test_the_gradient_is_that_of_the_values(wavy_sub):
 def test_the_model_is_that_of_the_gradients(wavy_sub, monkeypatch):
     sub, at = wavy_sub
     expected = central(lambda x: sub.look(np.concatenate([x, at.z[D:]]))[0].gradient[:D], at.z[:D], 1e-3)
-    product = ExactNewton()._model(sub, at)
+    product = ExactNewton()._model(sub, at, np.zeros(sub.parameters))
     dense = np.array([product(axis) for axis in np.eye(D)])
     np.testing.assert_allclose(dense, expected, rtol=1e-7, atol=1e-7)
     monkeypatch.setattr("mescal.solvers.exact_newton.DENSE", 0)
-    product = ExactNewton()._model(sub, at)
+    product = ExactNewton()._model(sub, at, np.zeros(sub.parameters))
     np.testing.assert_allclose([product(axis) for axis in np.eye(D)], dense, rtol=1e-10, atol=1e-10)
 
 
@@ -413,3 +414,37 @@ def test_the_structure_of_the_start_is_kept():
     expected, *_ = np.linalg.lstsq(design, A[:, 2], rcond=None)
     assert result.converged and result.x["w"].dtype == np.float32 and np.shape(result.x["b"]) == ()
     np.testing.assert_allclose([*result.x["w"], result.x["b"]], expected, atol=1e-3)
+
+
+def test_the_model_has_the_curvature_of_the_boundary():
+    """f(P(x + r d)) = f + r g.d + r^2 (d'Hd + bending |d|^2)/2 + O(r^3) on the boundary of a ball: half of r leaves an eighth.
+
+    The rest is that of a smooth function with a third derivative of order 1; a wrong model would leave r^2, a factor of 4.
+    """
+    rng = np.random.default_rng(4)
+    H = rng.standard_normal((4, 4))
+    H, b = jnp.asarray((H + H.T) / 4), jnp.asarray([3.0, -1.0, 2.0, 0.5])
+    problem = mescal.Problem(E(lambda x: x @ H @ x / 2 + b @ x), {}, sets.Ball(2.0))
+    x = -2 * np.asarray(b, np.float64) / np.linalg.norm(np.asarray(b, np.float64))
+    sub = subproblem(problem, x, np.zeros(0), 1.0, np.float64)
+    at, _ = sub.look(x)
+    bending = boundary_curvature(sub, x, at.gradient)
+    assert bending.shape == (4,) and (bending > 0).all()
+    d = sub.project_on_face_of(x, rng.standard_normal(4))
+    rests = []
+    for r in (0.02, 0.01, 0.005):
+        there, _ = sub.look(sub.project(x + r * d))
+        model = r * at.gradient @ d + r**2 / 2 * d @ (np.asarray(H) @ d + bending * d)
+        rests.append(abs(there.value - at.value - model))
+    assert rests[0] / rests[1] > 6 and rests[1] / rests[2] > 6
+    assert not boundary_curvature(sub, x / 2, at.gradient).any()
+
+
+def test_a_solve_begins_with_a_radius_that_can_move():
+    """What an exhausted solve left of the trust radius belonged to another subproblem."""
+    problem = mescal.Problem(E(lambda x: x @ x))
+    sub = subproblem(problem, np.ones(2), np.zeros(0), 1.0, np.float64)
+    solver = ExactNewton()
+    left = Memory.of(1.0, 0.0, 1e-12, np.float64)
+    state = solver.init(sub, np.ones(2), None, left, np.zeros(2, np.uint32))  # pyright: ignore[reportArgumentType]
+    assert float(state.memory.trust) >= 2.0**-10

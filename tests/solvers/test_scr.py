@@ -120,3 +120,21 @@ def test_steps_stay_within_reach_where_the_hessian_vanishes():
     result = mescal.minimize(problem, np.zeros(1, np.float32), solver="scr", tol=0.01)
     assert result.converged and 0 < float(result.x[0]) < 20
     assert result.certificate.stationarity.value > 1e-12  # not where it has vanished to rounding
+
+
+def test_a_smoothness_that_was_too_large_is_forgotten(make_subproblem, key):
+    """With a free slack the largest eigenvalue of the scaled model is at most |H| + al |J|^2 + S/4 for a smoothness S.
+
+    f = |x|^2/2 and x_0 <= 5 with al = 1: |H| + al |J|^2 = 2, so S = 1e6 falls fourfold a step, to 8/3 after ten.
+    """
+    problem = mescal.Problem(E(lambda x: x @ x / 2), {"c": E(lambda x: x[0]) <= 5})
+    sub = make_subproblem(problem, np.ones(3, np.float32), np.zeros(1), 1.0)
+    solver, smoothness = Scr(), jnp.float32(1e6)
+    target = solver.plan(Goal(1e-6, 0.01, 100, 1, 1, 128), jnp.float32)
+    reset = sub.look(np.array([1.0, 1.0, 1.0, 4.0], np.float32))[0]
+    assert reset.z[3] > 0
+    run = jax.jit(lambda reset, memory: solver.recurse(sub.lagrangian, reset, memory, target, key, jnp.int32(9)))
+    for _ in range(12):
+        inner = run(reset.arrays(np.float32), Memory(smoothness, jnp.float32(0), jnp.float32(1e-3)))
+        smoothness = inner.smoothness
+    assert float(smoothness) < 4

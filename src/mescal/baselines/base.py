@@ -91,7 +91,7 @@ class Baseline(eqx.Module):
         x0: Any,
         *,
         tol: Any = 0.01,
-        cone: str = "paper",
+        cone: str = "critical",
         seed: int = 0,
         max_work: float | None = None,
         max_seconds: float | None = None,

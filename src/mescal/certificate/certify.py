@@ -30,7 +30,7 @@ def certify(
     *,
     slack: Any = None,
     tol: float | Tolerance | None = None,
-    cone: str = "paper",
+    cone: str = "critical",
     penalty: float = 1.1,
     as_sample: bool = False,
     confidence: float = 0.95,
@@ -46,7 +46,7 @@ def certify(
     - `slack`: of the inequalities, by name (or flat); default: 0 or max(0, -c) per inequality, whichever serves better.
     - `tol`: what the certificate will be held to: a number or a `Tolerance`. On streams it decides how many samples are
       drawn; on the critical cone, which multipliers count as positive.
-    - `cone`: which curvature decides: `"whole"`, `"paper"` or `"critical"`. All three are reported.
+    - `cone`: which curvature decides: `"critical"`, `"paper"` or `"whole"`. All three are reported.
     - `penalty`: of the augmented Lagrangian, for the whole-space curvature.
     - `as_sample`: treat finite data as draws from a distribution, and bound the measures for unseen data.
     - `confidence`: of all three error bounds together, on streams and with `as_sample`.

@@ -129,7 +129,7 @@ def check_request(problem, x, multipliers, slack, tol, cone, penalty, confidence
             "build one with mescal.Problem(...)",
         )
     if not isinstance(cone, str) or cone not in CONES:
-        raise InputError(f"cone={cone!r}", f"one of {list(CONES)}", "use 'paper' unless bounds are active at x")
+        raise InputError(f"cone={cone!r}", f"one of {list(CONES)}", "leave it out for 'critical'")
     if not isinstance(seed, (Integral, np.integer)) or isinstance(seed, bool):
         raise InputTypeError(f"seed={seed!r}", "an integer", "write for example seed=0")
     if not 0 <= int(seed) < 2**32:

@@ -39,7 +39,7 @@ def certify(
         typer.Option(
             "--cone",
             metavar="NAME",
-            help="The curvature that decides: paper, critical or whole.",
+            help="The curvature that decides: critical, paper or whole.",
             show_default="the run's",
             autocompletion=options.complete_cone,
         ),

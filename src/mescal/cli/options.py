@@ -22,7 +22,7 @@ def path(text: str) -> Path:
         raise typer.BadParameter(f"{error.found.partition(', ')[2]}: {error.advice}") from None
 
 
-CONES = ("paper", "critical", "whole")
+CONES = ("critical", "paper", "whole")
 
 
 def complete_problem(incomplete: str) -> Iterable[tuple[str, str]]:

@@ -64,7 +64,7 @@ def solve(
         typer.Option(
             "--cone",
             metavar="NAME",
-            help="The curvature that decides: paper, critical or whole.",
+            help="The curvature that decides: critical, paper or whole.",
             show_default="what suits the problem",
             autocompletion=options.complete_cone,
         ),

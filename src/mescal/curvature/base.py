@@ -3,8 +3,9 @@
     search(z, tolerance t, p_fail) -> a unit direction u, or nothing
     with probability >= 1 - p_fail:  u found => u'Hu <= -t/2;   nothing => lambda_min(H) >= -t
 
-H is the Hessian of the oracle at z, restricted to the span of the face of X on which z lies. The paper writes three
-contracts that do not agree; callers translate (SG-HV-NC: t = eH, Natasha2: t = eH/3, SPIDER: t = 2 eH/3).
+H is the Hessian of the oracle at z, restricted to the span of the face of X on which z lies, or to another subspace
+(`within`). The paper writes three contracts that do not agree; callers translate (SG-HV-NC: t = eH, Natasha2: t = eH/3,
+SPIDER: t = 2 eH/3).
 
 A search may look at `batch` thetas together and no more; the contract needs a batch on which the curvature of a direction
 is known to about t/12 (128 (s_H/t)^2 ln(4d/p) thetas are enough, see `theory`), or the whole population. With less, the
@@ -20,6 +21,7 @@ import jax.numpy as jnp
 
 from ..options import check_options
 from ..oracle import Exact, Lagrangian, Work
+from .within import on_face
 
 GROUPS = 8  # independent groups of fresh samples from which the error of a curvature is estimated
 SURE = 3.0  # standard errors (of 8 groups) that a curvature must clear: one-sided failure 1 % by Student's t
@@ -51,6 +53,10 @@ class Search(eqx.Module):
         self, oracle: Lagrangian, z: jax.Array, tolerance: jax.Array, key: jax.Array, batch: jax.Array
     ) -> tuple[Found, Work]:
         """Search at z; `batch` is the number of thetas that may be looked at together."""
+
+    def finer(self, share: float, failure: float) -> "Search":
+        """As an eigen-solver: within `share` of the tolerance of the lowest, but for `failure`, and measured to a sixteenth."""
+        return self
 
 
 def nothing(z: jax.Array) -> Found:
@@ -97,7 +103,7 @@ def hessian_product(
         product, work = oracle.hvp(z, v, key, n)
     else:
         product, work = jax.lax.cond(n >= whole, lambda: oracle.exact_hvp(z, v, at), lambda: oracle.hvp(z, v, key, n))
-    return oracle.project_face(z, product), work
+    return on_face(oracle, z, v, product), work
 
 
 def spread(values: jax.Array) -> tuple[jax.Array, jax.Array]:

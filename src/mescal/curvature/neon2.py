@@ -25,15 +25,18 @@ Deviations from the source:
 """
 
 import math
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..oracle import Lagrangian, Work
 from .base import Search, limit, random_direction
-from .power import PILOT, PILOT_BATCH, VERIFY, in_small_chunks, walk
+from .power import PILOT, PILOT_BATCH, VERIFY, WHOLE, in_small_chunks, walk
+from .within import on_face
 
 PERTURBATION = 1e-4  # of the escape radius
 RADIUS = 1 / 10  # t/L_H: the escape radius
@@ -50,6 +53,7 @@ class Neon2(Search):
 
     - `gradient_lipschitz`, `hessian_noise`, `hessian_lipschitz`: L_g, s_H, L_H; estimated if not given.
     - `steps`: the cap on steps. Where T exceeds it, "nothing" proves less: T is about 4 ln(d/1e-4) L_g/t.
+    - `share`: as for `Oja`.
     """
 
     name: ClassVar[str] = "neon2"
@@ -58,6 +62,11 @@ class Neon2(Search):
     hessian_noise: Any = None
     hessian_lipschitz: Any = None
     steps: int = eqx.field(static=True, default=10_000)
+    share: float = WHOLE
+
+    def finer(self, share, failure):
+        """For `lowest`; its failure probability is not at choice."""
+        return replace(self, share=np.float32(share))
 
     def __call__(self, oracle, z, tolerance, key, batch):
         """Probes for L_H and rounding, then pilot, iteration and verification on batches of at most `batch`."""
@@ -82,12 +91,14 @@ class Neon2(Search):
         def product(state, sample, n):
             ell = length(state)
             change, work = central_change(oracle, z, ell * state.direction, sample, n)
-            return oracle.project_face(z, change) / (2 * ell), work
+            return on_face(oracle, z, state.direction, change / (2 * ell)), work
 
         start = random_direction(oracle, z, key_start)
         known = self.gradient_lipschitz, self.hessian_noise
         escape = -math.log(PERTURBATION)
-        found, work = walk(oracle, product, start, tolerance, key_walk, cap, *known, PERTURBATION, self.steps, escape)
+        found, work = walk(
+            oracle, product, start, tolerance, key_walk, cap, *known, PERTURBATION, self.steps, escape, self.share
+        )
         return found, probed + work
 
 

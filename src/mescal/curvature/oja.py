@@ -12,15 +12,18 @@ Deviation from the theorem: the face. w stays in the span of the face of X on wh
 P H P and has its guarantee. A surrogate that needs two thetas for an estimate gets two.
 """
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..oracle import Work
 from .base import Found, Search, hessian_product, limit, no_values, nothing, random_direction, unit
-from .power import in_small_chunks, select, walk
+from .power import WHOLE, in_small_chunks, select, walk
+from .within import on_face
 
 
 class Oja(Search):
@@ -32,14 +35,20 @@ class Oja(Search):
     - `hessian_noise`: s_H, with E|(H_theta - H) w|^2 <= s_H^2 for unit w; estimated if not given.
     - `failure`: p, the probability with which a random start may hide the lowest eigenvector.
     - `steps`: the cap on steps. Where T exceeds it, "nothing" proves less: T is about 4 ln(d/p) L_g/t.
+    - `share`: of the tolerance, what the direction may be off the lowest by; 1 is the contract, less an eigen-solver.
     """
 
     name: ClassVar[str] = "oja"
 
     gradient_lipschitz: Any = None
     hessian_noise: Any = None
-    failure: float = eqx.field(static=True, default=0.01)
+    failure: float = 0.01
     steps: int = eqx.field(static=True, default=10_000)
+    share: float = WHOLE
+
+    def finer(self, share, failure):
+        """For `lowest`."""
+        return replace(self, share=np.float32(share), failure=np.float32(failure))
 
     def __call__(self, oracle, z, tolerance, key, batch):
         """Pilot, iteration and verification on batches of at most `batch`."""
@@ -58,7 +67,9 @@ class Oja(Search):
 
         start = random_direction(oracle, z, key_start)
         known = self.gradient_lipschitz, self.hessian_noise
-        found, work = walk(oracle, product, start, tolerance, key_walk, cap, *known, self.failure, self.steps)
+        found, work = walk(
+            oracle, product, start, tolerance, key_walk, cap, *known, self.failure, self.steps, share=self.share
+        )
         return found, prepared + work
 
 
@@ -94,14 +105,14 @@ class TheoryOja(Search):
                 w, kept, spent = state
                 kept = jnp.where(i == chosen, w, kept)
                 product, more = oracle.hvp(z, w, jax.random.fold_in(key_steps, i), single)
-                product = oracle.project_face(z, product)
+                product = on_face(oracle, z, w, product)
                 return unit(w + size * (w / 2 - product / (2 * scale))), kept, spent + more
 
             w = random_direction(oracle, z, key_start)
             chosen = jax.random.randint(key_lottery, (), 0, steps)  # T is known: a lottery in advance, no reservoir
             _, kept, spent = jax.lax.fori_loop(0, steps, step, (w, w, Work.zero()))
             product, checked = oracle.hvp(z, kept, key_check, jnp.asarray(self.verification_batch, jnp.int32))
-            rho = kept @ product
+            rho = kept @ on_face(oracle, z, kept, product)
             found = Found(kept, rho, rho < -jnp.asarray(self.threshold, dtype))
             return select((r == 0) | (rho < best.curvature), found, best), work + spent + checked
 

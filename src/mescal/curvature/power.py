@@ -14,12 +14,14 @@
 3. **Verification** of w on fresh samples, 8 groups, 4b or 128 thetas at first: found if mean + 3 s.e. <= -t/2, nothing
    if mean - 3 s.e. > -3t/4, else four times as many or more, up to the cap, where mean <= -5t/8 decides.
 
+4. **As an eigen-solver** for `ConeSearch`: batch, step and T are those of a gap `share` t in place of t, there is no early exit,
+   the curvature is measured to t/16, and what is at most -3t/4 counts as found.
+
 L_g at least t is used: below it there is nothing to find. Deviations from the rule that was measured: p enters
 T, since 2 ln d is no probability in few dimensions; the early exit averages 50 batches, since one batch has noise far
 above t; the verification grows, since 4b thetas seldom resolve t/8.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -30,6 +32,7 @@ import jax.numpy as jnp
 
 from ..oracle import Lagrangian, Work
 from .base import ENOUGH, GROUPS, SURE, Found, enlarged, nothing, spread, unit
+from .within import Within
 
 PILOT_STEPS = 8  # power iterations of the pilot
 PILOT_BATCH = 64  # thetas of each of its two batches
@@ -40,6 +43,8 @@ FEWEST = 128  # thetas of a verification at least: 16 per group, so that skewed 
 REFUSED = 3 / 4  # of the tolerance: a direction surely above it is what is found where lambda_min >= -t
 RESOLVED = 1 / 8  # of the tolerance: the error that a verification aims at
 CHUNK = 64  # thetas of a micro-batch
+WHOLE = 1.0  # share of the tolerance that plans an iteration: below it, it solves for the lowest eigenvector
+MEASURED = 1 / 16  # of the tolerance: how finely the curvature of that is measured
 
 PILOT, ITERATE, VERIFY, DONE = range(4)
 
@@ -79,10 +84,16 @@ def walk(
     failure: float,
     most: int,
     escape: float = 0.0,
+    share: Any = WHOLE,
 ) -> tuple[Found, Work]:
-    """Search from a start on the face, in at most `most` steps; no verification where w never grew by exp(`escape`)."""
+    """Search from a start on the face, in at most `most` steps; no verification where w never grew by exp(`escape`).
+
+    With a `share` below 1 it is an eigen-solver: see 4 above.
+    """
     dtype, whole = start.dtype, oracle.population
-    logarithm = 2 * math.log(start.size / failure)
+    logarithm = 2 * jnp.log(start.size / jnp.asarray(failure, dtype))
+    share = jnp.asarray(share, dtype)
+    gap, solving = share * tolerance, share < WHOLE
 
     def is_whole(n: jax.Array) -> jax.Array:
         return jnp.asarray(False) if whole is None else n >= whole
@@ -92,10 +103,10 @@ def walk(
         largest = jnp.asarray(state.lipschitz if lipschitz is None else lipschitz, dtype)
         largest = jnp.maximum(largest, tolerance)
         variance = state.variance if noise is None else jnp.asarray(noise, dtype) ** 2
-        batch = clipped(jnp.ceil(2 * variance / (largest * tolerance)), oracle.surrogate.smallest_batch, cap)
+        batch = clipped(jnp.ceil(2 * variance / (largest * gap)), oracle.surrogate.smallest_batch, cap)
         disturbed = jnp.where(is_whole(batch), 0, variance) / batch.astype(dtype)
-        step = 1 / jnp.maximum(2 * largest, 4 * disturbed / tolerance)
-        steps = clipped(jnp.ceil(logarithm / (step * tolerance)), 1, most)
+        step = 1 / jnp.maximum(2 * largest, 4 * disturbed / gap)
+        steps = clipped(jnp.ceil(logarithm / (step * gap)), 1, most)
         return replace(
             state,
             stage=jnp.int32(ITERATE),
@@ -132,7 +143,7 @@ def walk(
         mean = state.window[0] + delta / (seen + 1)
         squares = state.window[1] + delta * (rayleigh - mean)
         full = seen == WINDOW - 1
-        enough = full & (mean + SURE * jnp.sqrt(squares / (WINDOW * (WINDOW - 1))) <= -tolerance)
+        enough = ~solving & full & (mean + SURE * jnp.sqrt(squares / (WINDOW * (WINDOW - 1))) <= -tolerance)
         state = replace(
             state,
             direction=unit(moved),
@@ -157,9 +168,12 @@ def walk(
         refused = mean - SURE * error > -REFUSED * tolerance
         last = state.batch >= cap
         negative = sure | (last & (mean <= -ENOUGH * tolerance))
+        sure = jnp.where(solving, SURE * error <= MEASURED * tolerance, negative | refused)
+        negative = jnp.where(solving, mean <= -REFUSED * tolerance, negative)
         complete = exact | (group == GROUPS - 1)
-        done = complete & (negative | refused | last)
-        larger = enlarged(state.batch, SURE * error / (RESOLVED * tolerance), cap)
+        done = complete & (sure | last)
+        aim = jnp.where(solving, MEASURED, RESOLVED)
+        larger = enlarged(state.batch, SURE * error / (aim * tolerance), cap)
         return replace(
             state,
             stage=jnp.where(done, DONE, VERIFY).astype(jnp.int32),
@@ -201,8 +215,10 @@ def walk(
     return end.found, end.work
 
 
-def in_small_chunks(oracle: Lagrangian) -> Lagrangian:
+def in_small_chunks(oracle: Any) -> Any:
     """The same oracle for thousands of small batches: a batch is computed in whole micro-batches."""
+    if isinstance(oracle, Within):
+        return replace(oracle, oracle=in_small_chunks(oracle.oracle))
     return replace(oracle, micro=min(oracle.micro, CHUNK))
 
 

@@ -81,7 +81,7 @@ class OwnProblem:
             )
         problem, x0 = made
         first = (inspect.getdoc(builder) or "").partition("\n")[0]
-        return NamedProblem(self.name, problem, x0, dict(parameters), first, None, None, "paper")
+        return NamedProblem(self.name, problem, x0, dict(parameters), first, None, None, "critical")
 
     def _builder(self) -> Callable[..., Any]:
         path = as_path(self.file, "file")

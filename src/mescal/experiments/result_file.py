@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -43,6 +44,7 @@ def result_content(result: Result, problem: str, about: Mapping[str, Any]) -> di
             "searches": work.searches.total,
             "counts": dict(work.solver.counts),
         },
+        "ray": None if result.ray is None else asdict(result.ray),
         "outer_iterations": result.outer_iterations,
         "penalty": result.penalty,
         "seconds": {"total": seconds.total, "compile": seconds.compile, "certificate": seconds.certificate},

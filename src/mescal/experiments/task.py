@@ -156,7 +156,7 @@ def task(
     """A task, checked: names exist, numbers make sense. `cone=None` takes the one that suits the problem."""
     given, own = dict(parameters or {}), None
     if isinstance(problem, OwnProblem):
-        own, name, cone = problem, problem.name, cone or "paper"
+        own, name, cone = problem, problem.name, cone or "critical"
     else:
         entry = problems.about(problem)
         name, cone = problem, cone or entry.cone

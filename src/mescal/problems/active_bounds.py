@@ -3,7 +3,7 @@
 The global minimiser is x = (1, 1, 0.2, 0.2) with objective -1.96 and multiplier -0.2. Both bounds push: the gradient of
 the Lagrangian is -2.2 in x1 and x2, so the critical cone leaves only (0, 0, 1, -1), with curvature +1. The paper's cone
 also holds directions back into the box, such as (-2, 0, 1, 1) with curvature -1, and refuses this strict local
-minimiser: a certificate must ask for cone="critical".
+minimiser.
 """
 
 import jax.numpy as jnp
@@ -48,6 +48,5 @@ PROBLEMS = (
         build,
         "A strict minimiser on two active bounds, which only the critical cone accepts",
         {"sigma": SIGMA},
-        cone="critical",
     ),
 )

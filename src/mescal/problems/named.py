@@ -9,7 +9,7 @@ import numpy as np
 from ..problem import Problem
 from .parameter import Parameter, Value
 
-Cone = Literal["paper", "critical"]
+Cone = Literal["critical", "paper"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +74,7 @@ class Entry:
     description: str
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     optimum: float | None = None
-    cone: Cone = "paper"
+    cone: Cone = "critical"
 
     def make(self, parameters: Mapping[str, Any]) -> NamedProblem:
         """The problem with checked parameters."""

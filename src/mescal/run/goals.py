@@ -7,6 +7,7 @@ import numpy as np
 from ..oracle.draw import words
 from ..oracle.subproblem import Subproblem
 from ..solvers.base import Goal
+from ..solvers.ray import far_away
 from ..solvers.reset import sampled_look
 from .setup import Setup
 from .state import State
@@ -82,4 +83,6 @@ def next_goal(here: Setup, state: State, sub: Subproblem) -> tuple[State, Goal]:
         feasibility=np.inf if searches_always(state.outer) else ready(here),
         judged=population is not None,
         ready=ready(here),
+        far=far_away(here.origin, np.asarray(state.z, np.float64)[: here.program.parameters.size]),
+        weak=tolerance.gradient * objective,
     )

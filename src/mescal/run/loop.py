@@ -87,6 +87,8 @@ def _look_at(
     state = recorded(here, state, reading, certificate)
     if ended is not None:
         return state, None, reading.stop or ended
+    if state.ray is not None:
+        return state, None, Status.UNBOUNDED
     if certificate is not None:
         if certificate.passes(here.settings.tolerance):
             return replace(state, multipliers=reading.multipliers), certificate, Status.CERTIFIED
@@ -132,4 +134,5 @@ def hand_back(here: Setup, state: State, status: Status, own: Certificate | None
         outer_iterations=legs,
         warnings=here.warnings,
         reason=here.reason,
+        ray=state.ray,
     )

@@ -22,9 +22,10 @@ from ..oracle.draw import words
 from ..oracle.host import fold_in
 from ..oracle.subproblem import Subproblem
 from ..problem import Problem
-from ..solvers.base import BROKEN, EXHAUSTED, RUNAWAY, VERIFIED, Memory, Solver
+from ..solvers.base import BROKEN, EXHAUSTED, FARAWAY, RUNAWAY, VERIFIED, Memory, Solver
 from ..solvers.drive import advance, begin
 from ..solvers.move import escape
+from ..solvers.ray import ray_from
 from .dual import (
     BOLD,
     RECOVER,
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from .theory_schedule import TheorySchedule
 
 SURVEY = 1 << 30  # what random numbers of a run are for: outer iterations have smaller numbers
-ESCAPE = 2  # what random numbers of an outer iteration are for
+ESCAPE, RAY = 2, 3  # what random numbers of an outer iteration are for, beside those of `goals`
 IDLE = 4  # inner solves in a row that end where they began before the inner tolerance is halved
 
 
@@ -133,6 +134,8 @@ class Mescal:
             return after, None
         if ended != RUNAWAY:
             after = replace(after, z=np.asarray(outcome.z))
+        if ended == FARAWAY and stop is None:
+            after = _on_a_ray(here, after, oracle, state.z)
         constraint = np.asarray(outcome.constraint, np.float64) / scales.constraints
         multipliers = scales.multipliers(np.asarray(outcome.multipliers, np.float64))
         if here.program.population is not None:
@@ -179,16 +182,19 @@ class Mescal:
         violation = reading.constraint * state.scales.constraints
         size = float(np.linalg.norm(violation))
         first = size if notes.first_violation is None else notes.first_violation
-        may_rise = (
-            reading.ended != EXHAUSTED and not feasible and self.schedule is None
+        cut_off, practical = (
+            reading.ended in (EXHAUSTED, FARAWAY),
+            self.schedule is None,
         )  # theorems are about al_0 beta^k
+        may_rise = practical and not cut_off and not feasible
+        growth = 1.0 if practical and cut_off and feasible else here.settings.growth
         rise = 1.0 if not may_rise else BOLD if here.solver.precise else RISE
         scaled = state.scales.scaled_multipliers(state.multipliers)
         scaled = dual_step(scaled, violation, state.penalty, self._dual_bound(here, state.outer, first))
         return replace(
             state,
             multipliers=state.scales.multipliers(scaled),
-            penalty=next_penalty(state.penalty, here.settings.growth, size, notes.last_violation, rise),
+            penalty=next_penalty(state.penalty, growth, size, notes.last_violation, rise),
             tighter=tighter,
             notes=replace(notes, idle=idle, last_violation=size, first_violation=first),
         )
@@ -255,6 +261,13 @@ def _escaped(here: Setup, state: State, sub: Subproblem, certificate: Certificat
     curvature = certificate.curvature.value * state.scales.objective
     moved, work = escape(sub, z, direction, curvature, (here.settings.seed, state.outer, ESCAPE), 0)
     return replace(state, z=moved, work=state.work + work), not np.array_equal(moved, z)
+
+
+def _on_a_ray(here: Setup, state: State, sub: Subproblem, began: np.ndarray) -> State:
+    """With a feasible ray of endless descent, and the point that it begins at, where one leads on from here."""
+    key = (here.settings.seed, state.outer, RAY)
+    ray, z, work = ray_from(sub, np.asarray(began), state.z, here.settings.tolerance.gradient, key)
+    return replace(state, ray=ray, z=state.z if ray is None else z, work=state.work + work)
 
 
 def _slack_by_row(here: Setup, state: State) -> np.ndarray:

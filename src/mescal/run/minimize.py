@@ -20,7 +20,7 @@ def minimize(
     *,
     solver: "str | Solver" = "auto",
     tol: Any = 0.01,
-    cone: str = "paper",
+    cone: str = "critical",
     seed: int = 0,
     start: Result | None = None,
     max_outer: int = 100,
@@ -51,7 +51,7 @@ def minimize(
       known of the problem before its first sample is drawn; the result says what, and why. Very large populations are
       solved on a sixteenth of their rows first.
     - `tol`: a number for both, or a `Tolerance`.
-    - `cone`: the curvature that decides: `"paper"`, `"critical"` (when bounds are active at the solution) or `"whole"`.
+    - `cone`: the curvature that decides: `"critical"`, whose condition alone every local minimiser meets, `"paper"` or `"whole"`.
     - `start`: a result to continue from: its x (`x0`, if that is given too), multipliers and penalty.
     - `max_outer`, `max_inner`, `max_work`, `max_seconds`: caps on outer iterations, inner steps, evaluations, seconds.
     - `penalty`, `growth`: al_0 and beta of the penalty schedule.

@@ -11,7 +11,7 @@ from .history import Row
 from .setup import Setup
 from .state import Reading, State
 
-INNER = {0: "stopped", 1: "verified", 2: "cap", 3: "not finite", 4: "stationary", 5: "ran away"}
+INNER = {0: "stopped", 1: "verified", 2: "cap", 3: "not finite", 4: "stationary", 5: "ran away", 6: "far away"}
 
 
 def recorded(here: Setup, state: State, reading: Reading, judged: Certificate | None) -> State:

@@ -7,6 +7,7 @@ import numpy as np
 
 from ..certificate import Certificate, Tolerance
 from ..oracle import Tally
+from ..solvers.ray import Ray
 from .history import History
 from .status import Status
 
@@ -69,6 +70,7 @@ class Result:
     outer_iterations: int
     warnings: tuple[str, ...] = ()  # of the run; those of the judge are the certificate's
     reason: str = ""  # for the solver, where it was chosen by `auto`
+    ray: Ray | None = None  # from x, where the problem was found to be unbounded
 
     @property
     def converged(self) -> bool:

@@ -55,7 +55,7 @@ def check_settings(**given: Any) -> Settings:
     if not 0 <= int(seed) < 2**32:  # pyright: ignore[reportArgumentType]
         raise InputError(f"seed={seed}", "an integer from 0 to 2^32 - 1", "write for example seed=0")
     if not isinstance(given["cone"], str) or given["cone"] not in CONES:
-        raise InputError(f"cone={given['cone']!r}", f"one of {list(CONES)}", "use 'critical' when bounds are active")
+        raise InputError(f"cone={given['cone']!r}", f"one of {list(CONES)}", "leave it out for 'critical'")
     given = check_limits(given)
     if not _is_number(given["penalty"]) or not 0 < given["penalty"] < np.inf:
         raise InputError(f"penalty={given['penalty']!r}", "a positive number", "use the default, 1.1")

@@ -26,7 +26,13 @@ from .state import Leg, State
 from .state_checks import NUMBERS, TALLIES, check_notes
 
 ARRAYS = ("z", "multipliers", "memory")
-APART = ("scales", "history", "notes", "leg")  # stored in forms of their own
+APART = (
+    "scales",
+    "history",
+    "notes",
+    "leg",
+    "ray",
+)  # stored in forms of their own, or never there when a state is stored
 
 
 class Snapshot(NamedTuple):

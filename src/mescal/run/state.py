@@ -7,6 +7,7 @@ import numpy as np
 
 from ..oracle import Tally
 from ..solvers.base import Outcome, Progress
+from ..solvers.ray import Ray
 from .history import History
 from .scaling import Scales
 from .status import Status
@@ -55,3 +56,4 @@ class State:
     judged: Tally = field(default_factory=Tally)
     history: History = field(default_factory=History)
     leg: Leg | None = None  # None between two
+    ray: Ray | None = None  # of endless descent from z, with which a run ends

@@ -26,6 +26,10 @@ class Status(Enum):
         "Locally infeasible: the constraints are violated and, to first order, cannot be violated less from here.",
         "Check that the constraints are consistent, loosen a bound, or start elsewhere.",
     )
+    UNBOUNDED = (
+        "Unbounded: from the returned point the objective falls without end along a feasible ray, `result.ray`.",
+        "Bound x by a domain, or check the sign of the objective and the direction of the constraints.",
+    )
     NOT_FINITE = (
         "A function or a derivative was NaN or infinite; the last good point was kept.",
         "Check the functions near the returned x, bound x by a domain, or scale the problem.",
@@ -57,7 +61,7 @@ class Status(Enum):
     @property
     def final(self) -> bool:
         """Whether a larger budget would change nothing."""
-        return self in (Status.CERTIFIED, Status.INFEASIBLE, Status.NOT_FINITE)
+        return self in (Status.CERTIFIED, Status.INFEASIBLE, Status.UNBOUNDED, Status.NOT_FINITE)
 
     def __str__(self) -> str:
         return self.sentence if self.converged else f"{self.sentence} {self.advice}"

@@ -17,7 +17,8 @@ from ..oracle import Tally, Work
 from ..oracle.host import leaf
 from ..theory.constants import SubproblemConstants
 
-RUNNING, VERIFIED, EXHAUSTED, BROKEN, STATIONARY, RUNAWAY = range(6)  # why an inner solve stands where it stands
+# why an inner solve stands where it stands
+RUNNING, VERIFIED, EXHAUSTED, BROKEN, STATIONARY, RUNAWAY, FARAWAY = range(7)
 
 
 class Memory(NamedTuple):
@@ -78,6 +79,8 @@ class Goal(NamedTuple):
         False  # whether at a stationary point whose constraint is below `ready` the judge looks for negative curvature
     )
     ready: float = 0.0  # a violation that a candidate for a certificate may have, in the problem's units
+    far: float = float("inf")  # |x| beyond it ends a solve as FARAWAY: the problem may be unbounded
+    weak: float = 0.0  # a multiplier of a bound that the judge takes for zero
 
 
 class Outcome(NamedTuple):

@@ -30,6 +30,7 @@ from ..oracle.subproblem import Array, Seen, Subproblem
 from .base import (
     BROKEN,
     EXHAUSTED,
+    FARAWAY,
     RUNAWAY,
     RUNNING,
     STATIONARY,
@@ -42,7 +43,7 @@ from .base import (
     fresh_progress,
     next_progress,
 )
-from .move import escape
+from .move import SURE, escape
 from .reset import VERIFY, Target, take_reset
 from .searching import search_at
 
@@ -172,6 +173,8 @@ class EpochSolver(SubSolver):
         steps = int(progress.steps) + taken
         if status == RUNNING and (steps >= int(target.steps) or failures >= FAILURES):
             status = EXHAUSTED
+        if status == RUNNING and float(np.linalg.norm(reset.z[: sub.parameters].astype(np.float64))) > goal.far:
+            status = FARAWAY
         if not first and float(np.linalg.norm(reset.constraint)) > float(target.runaway):
             status = RUNAWAY
         if broken and (first or failures >= BROKEN_RESETS):
@@ -200,7 +203,9 @@ class EpochSolver(SubSolver):
             return reset.z, VERIFIED, float("nan"), Tally()  # the judge looks for negative curvature, and says where
         batch = int(target.curvature_batch)
         tolerance = CURVATURE * float(target.curvature)
-        found, looked = search_at(self.search, sub, reset, tolerance, (*seed, SEARCH), batch)
+        error = SURE * float(np.sqrt(float(reset.noise) / max(1, int(target.large_batch))))
+        weak = max(goal.weak, goal.gradient) + error
+        found, looked = search_at(self.search, sub, reset, tolerance, (*seed, SEARCH), batch, weak)
         if found.direction is None:
             return reset.z, VERIFIED, found.curvature, looked
         moved, tried = escape(sub, reset.z, found.direction, found.curvature, (*seed, ESCAPE), batch)

@@ -8,7 +8,7 @@ A are the equalities and the inequalities whose slack is zero: slacks are elimin
    on with the true Hessian: q is minimised in a ball by conjugate gradients (`trust_region`), negative curvature followed.
 2. The length of a step is chosen by exact values. The look at the point that it leads to is the next iteration's.
 3. On sets, steps are taken on the face that a projected gradient step ends on; what that step does across the face is kept
-   (two-metric projection, Bertsekas 1982).
+   (two-metric projection, Bertsekas 1982). Where the boundary is curved, its curvature is part of the model.
 4. A point that is as stationary as a tenth of its violation is handed back: multipliers have to move first.
 
 What is compiled is a look, and a Hessian, or its products where forming it would cost more: the certificate needs the same.
@@ -22,9 +22,11 @@ import numpy as np
 from ..curvature import Lanczos, Search
 from ..oracle import Tally
 from ..oracle.subproblem import Array, Seen, Subproblem
+from ..sets import Reals
 from .base import (
     BROKEN,
     EXHAUSTED,
+    FARAWAY,
     RUNAWAY,
     RUNNING,
     STATIONARY,
@@ -38,9 +40,9 @@ from .base import (
     next_progress,
 )
 from .epoch import BACKTRACK, CURVATURE, REGAIN
-from .move import REACH, escape
+from .move import REACH, escape, rounding_of
 from .quasi_newton import Pairs
-from .reset import VERIFY, rounding_of
+from .reset import VERIFY
 from .searching import search_at
 from .trust_region import Step, truncated_cg
 
@@ -54,6 +56,7 @@ TRIES = 12  # lengths of a step
 PATIENCE = 20  # quasi-Newton steps of a solve
 LOOSE = 0.1  # of the violation, in the solver's units: stationarity that is enough to move multipliers
 IDLE = 8  # such steps end a solve: what is left is rounding
+LEAST_TRUST = 2.0**-10  # of the natural radius, at the start of a solve: what shrank it further belonged to another L
 SMALLEST_TRUST = 1e-12  # of the natural radius: below it nothing leads down
 DENSE = 256  # parameters up to which the Hessian is formed: beyond, its products cost less (benchmarks/exact.py)
 
@@ -90,6 +93,7 @@ class ExactNewton(SubSolver):
         """A first look."""
         z = sub.project(z)
         at, work = sub.look(z)
+        memory = Memory.of(memory.smoothness, memory.floor, max(float(memory.trust), LEAST_TRUST), np.float64)
         progress = fresh_progress(z, key)._replace(work=work)
         return NewtonState(
             progress, memory, at.arrays(), np.asarray(at.value), Pairs.none(sub.parameters), np.asarray(0)
@@ -129,6 +133,8 @@ class ExactNewton(SubSolver):
                 status = EXHAUSTED if idle >= IDLE else RUNNING
         if status == RUNNING and steps >= goal.steps:
             status = EXHAUSTED
+        if status == RUNNING and float(np.linalg.norm(at.z[: sub.parameters])) > goal.far:
+            status = FARAWAY
         if status == RUNNING and steps > 1 and float(np.linalg.norm(at.constraint)) > goal.runaway:
             status = RUNAWAY
         progress = next_progress(progress, at.z, steps, status, work, looked, at.stationarity, curvature, escaped)
@@ -144,7 +150,8 @@ class ExactNewton(SubSolver):
         if not sub.stuck(at):
             return STATIONARY, at, float(progress.curvature), Tally()
         seed = (*(int(word) for word in progress.key), int(progress.steps))
-        found, looked = search_at(self.search, sub, at, CURVATURE * goal.curvature, seed, goal.curvature_batch)
+        weak = max(goal.weak, goal.gradient)
+        found, looked = search_at(self.search, sub, at, CURVATURE * goal.curvature, seed, goal.curvature_batch, weak)
         if found.direction is None:
             return VERIFIED, at, found.curvature, looked
         moved, tried = escape(sub, at.z, found.direction, found.curvature, seed, goal.curvature_batch)
@@ -163,7 +170,7 @@ class ExactNewton(SubSolver):
         if int(state.progress.steps) < PATIENCE:
             step = _quasi_newton(sub, state.pairs, landed, slope, radius)
         else:
-            product = self._model(sub, at)
+            product = self._model(sub, at, boundary_curvature(sub, landed, g))
             enough = max(FORCING * float(np.linalg.norm(slope)), FINAL * goal.gradient)
             cap = 2 * d if d <= DENSE else self.products
             step = truncated_cg(lambda v: sub.project_on_face_of(landed, product(v)), slope, radius, enough, cap)
@@ -191,8 +198,8 @@ class ExactNewton(SubSolver):
             length *= STRETCH if better else SHRINK
         return best
 
-    def _model(self, sub: Subproblem, at: Seen):
-        """Products with H in x: by the matrix where it is formed."""
+    def _model(self, sub: Subproblem, at: Seen, bending: Array):
+        """Products with H in x, and with what a curved boundary adds to it: by the matrix where it is formed."""
         looks, d = sub.looks, sub.parameters
         assert looks is not None
         factor = sub.factor
@@ -201,9 +208,9 @@ class ExactNewton(SubSolver):
         active[sub.inequality] = at.z[d:] <= 0
         rows = np.asarray(at.jacobian)[active, :d]
         if d <= DENSE:
-            matrix = factor * looks.hessian(x, weight) + sub.penalty * rows.T @ rows
+            matrix = factor * looks.hessian(x, weight) + sub.penalty * rows.T @ rows + np.diag(bending)
             return lambda v: matrix @ v
-        return lambda v: factor * looks.hessian_times(x, weight, v) + sub.penalty * (rows @ v) @ rows
+        return lambda v: factor * looks.hessian_times(x, weight, v) + sub.penalty * (rows @ v) @ rows + bending * v
 
     def outcome(self, sub: Subproblem, start: Array, state: NewtonState, plan: Goal, goal: Goal):
         """The present point; nothing is left to measure."""
@@ -222,6 +229,18 @@ class ExactNewton(SubSolver):
             large_batch=goal.large_batch,
         )
         return outcome, Tally()
+
+
+def boundary_curvature(sub: Subproblem, landed: Array, g: Array) -> Array:
+    """The diagonal that the boundary of X adds to the Hessian on a face: its curvature times the push of -g against it.
+
+    A step along the tangent plane of a ball of radius R is bent back to it, which costs (-g.n) |d|^2 / (2 R).
+    """
+    domain = sub.form.domain
+    tangent = None if isinstance(domain, Reals) else domain.tangent_cone(sub.form.program.parameters.arrays(landed))
+    if tangent is None or not tangent.curvature.any():
+        return np.zeros(len(landed))
+    return tangent.bending(np.maximum(0, -(tangent.inequalities @ g)))
 
 
 def natural_radius(x: Array) -> float:

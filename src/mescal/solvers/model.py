@@ -7,7 +7,7 @@ no pass gives J, that of the sub-sample takes its place.) Steps are taken
 
 1. on the face that a projected gradient step from z ends on. What that step does across the face is kept: bounds are
    met and left as in two-metric projection (Bertsekas 1982);
-2. in scaled slacks: their block of H is al times a diagonal, in these units the smoothness in x;
+2. in scaled slacks: their block of H is al times a diagonal, in these units a quarter of the smoothness in x;
 3. with slacks that answer to where x goes, by the linearised constraint.
 
 A sub-sample is made of blocks, each linearised once (`oracle.linearised`), so that products are cheap and a sub-sample
@@ -28,6 +28,9 @@ from ..oracle.subproblem import Seen
 from .move import best_slack, gradient_step, slack_curvature
 
 MOST_BYTES = 256 << 20  # of all blocks together
+SLACK_SHARE = (
+    1 / 4
+)  # of the smoothness in x: with all of it, the largest eigenvalue seen could never fall below the last one
 
 
 class Blocks(eqx.Module):
@@ -124,7 +127,7 @@ def make_model(
     landed = gradient_step(oracle, reset.z, reset.gradient, smoothness, trust)
     across = landed - reset.z
     across = across - oracle.project_face(landed, across)
-    slack = jnp.sqrt(smoothness / slack_curvature(oracle)) * jnp.ones(
+    slack = jnp.sqrt(SLACK_SHARE * smoothness / slack_curvature(oracle)) * jnp.ones(
         oracle.form.program.layout.slack_size, smoothness.dtype
     )
     unit = oracle.form.join(jnp.ones_like(oracle.form.split(reset.z)[0]), slack)

@@ -6,7 +6,7 @@ The slack block of the Hessian is al times a diagonal, so slacks have their own,
 the steps in x far too short. The projection stays exact in this metric.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,13 +15,16 @@ import numpy as np
 from ..compiling import compiled
 from ..oracle import Lagrangian, Tally, Work
 from ..oracle.draw import as_key, words
-from ..oracle.subproblem import Array, Subproblem
+from ..oracle.subproblem import Array, Seen, Subproblem
 
 RADIUS = 1.0  # trust radius while |x| <= 10, then a tenth of |x|: without one, secants from flat regions overshoot
 REACH = 8.0  # radii that an epoch may move: many steps over one flat region would else never be tested
 LENGTHS = 2.0 ** -np.arange(12)  # of an escape, times max(1, |x|): both signs of each are tried
 DECREASE = 1 / 8  # of |rho| r^2: what an escape of length r must bring; a quarter of what the quadratic model promises
 GROUPS = 8  # independent groups of samples behind a paired difference
+ROUNDINGS = 8.0  # units of rounding by which an exact value may be above another one and still count as no worse
+SHORTEST = 1e-6  # of the longest move: rows nearer than that count as active
+BISECTIONS = 30  # until the next row is found, to rounding
 SURE = 2.0  # standard errors
 
 
@@ -83,46 +86,104 @@ def paired_differences(
     return jnp.mean(differences, axis=0), error, work
 
 
+def rounding_of(seen: Seen) -> float:
+    """What an exact value may be off by: the parts it is summed from, and z, are known to so many units of rounding."""
+    parts = abs(seen.objective) + abs(seen.value - seen.objective)
+    unit = ROUNDINGS * float(np.finfo(seen.z.dtype).eps)
+    return unit * float(parts + np.abs(seen.gradient) @ np.abs(seen.z.astype(np.float64)))
+
+
 def escape(
     sub: Subproblem, z: Array, direction: Array, curvature: float, key: tuple[int, ...], n: int
 ) -> tuple[Array, Tally]:
     """The best move along a direction of negative curvature, both signs and lengths max(1, |x|) 2^-j; z if none is sure.
 
     So no Hessian-Lipschitz constant is needed. Judged by exact values where there are populations alone, else by paired
-    differences on n thetas.
+    differences on n thetas. On sets, a move that would leave X is projected onto it; beside these stand the points at which the
+    straight lines meet the next row. Where that is so near that no decrease can be told, going there without an increase is
+    enough (the argument of SNAP: a smaller face, of which there are finitely many).
     """
     reach = max(1.0, float(np.linalg.norm(z[: sub.parameters]))) * LENGTHS
     points = [sub.project((z + r * direction).astype(z.dtype)) for r in np.concatenate([reach, -reach])]
+    rows = [
+        point for sign in (1.0, -1.0) if (point := _next_row(sub, z, sign * direction, float(reach[0]))) is not None
+    ]
     if sub.looks is not None:
-        return _exact_escape(sub, z, points, curvature)
-    stacked = np.stack(points)
+        return _exact_escape(sub, z, points, rows, curvature)
+    stacked = np.stack([*points, *rows, *[z] * (2 - len(rows))])  # of one shape, for one program
     change, error, work = _compared(sub.lagrangian, stacked, z, words(*key), np.int32(n))
-    bound = np.asarray(change, np.float64) + SURE * np.asarray(error, np.float64)
-    return _best(z, stacked, bound, curvature), work.tally()
+    change, error = np.asarray(change, np.float64), SURE * np.asarray(error, np.float64)
+    lengths = np.linalg.norm((stacked - z).astype(np.float64), axis=1)
+    tried = [
+        Tried(stacked[i], change[i], error[i], lengths[i], i >= len(points))
+        for i in range(len(stacked))
+        if lengths[i] > 0
+    ]
+    best = chosen(tried, curvature)
+    return z if best is None else best.z, work.tally()
 
 
-def _exact_escape(sub: Subproblem, z: Array, points: list[Array], curvature: float) -> tuple[Array, Tally]:
+class Tried(NamedTuple):
+    """A point that an escape may go to: the change of L there, its error, how far it is, whether it lies on the next row."""
+
+    z: Array
+    change: float
+    error: float
+    length: float
+    row: bool
+
+    def leads_down(self, curvature: float) -> bool:
+        """By as much as an escape of this length must bring."""
+        return self.change + self.error <= -DECREASE * abs(curvature) * self.length**2
+
+
+def chosen(tried: list[Tried], curvature: float) -> Tried | None:
+    """The lowest of those that lead down enough; else of those that lead down; else the next row where nothing can be told."""
+    enough = [t for t in tried if t.leads_down(curvature)]
+    lower = [t for t in tried if t.change + t.error < 0]
+    untold = [t for t in tried if t.row and t.change <= t.error and DECREASE * abs(curvature) * t.length**2 <= t.error]
+    return min(enough or lower or untold, key=lambda t: t.change + t.error, default=None)
+
+
+def _exact_escape(
+    sub: Subproblem, z: Array, points: list[Array], rows: list[Array], curvature: float
+) -> tuple[Array, Tally]:
     """By exact values, long moves first; once one leads down enough, until shorter ones lead down less."""
     start, work = sub.look(z)
-    best, lowest = z, np.inf
-    for forth, back in zip(points[: len(LENGTHS)], points[len(LENGTHS) :], strict=True):
+    tried: list[Tried] = []
+    lowest, rounding = np.inf, rounding_of(start)
+    pairs = zip(points[: len(LENGTHS)], points[len(LENGTHS) :], strict=True)
+    for pair in [*pairs, rows]:
         before = lowest
-        for point in (forth, back):
-            seen, spent = sub.look(point)
-            work = work + spent
-            change, length = seen.value - start.value, float(np.linalg.norm((point - z).astype(np.float64)))
-            if change <= -DECREASE * abs(curvature) * length**2 and change < lowest:
-                best, lowest = seen.z, change
+        for point in pair:
+            length = float(np.linalg.norm((point - z).astype(np.float64)))
+            if length > 0:
+                seen, spent = sub.look(point)
+                work = work + spent
+                tried.append(Tried(seen.z, seen.value - start.value, rounding, length, pair is rows))
+                lowest = min(lowest, tried[-1].change) if tried[-1].leads_down(curvature) else lowest
         if before < np.inf and lowest >= before:
             break
-    return best, work
+    best = chosen(tried, curvature)
+    return z if best is None else best.z, work
 
 
-def _best(z: Array, points: Array, bound: Array, curvature: float) -> Array:
-    lengths = np.linalg.norm((points - z).astype(np.float64), axis=1)
-    enough = np.isfinite(bound) & (bound <= -DECREASE * abs(curvature) * lengths**2)
-    score = np.where(enough, bound, np.inf)
-    return points[int(np.argmin(score))] if enough.any() else z
+def _next_row(sub: Subproblem, z: Array, direction: Array, longest: float) -> Array | None:
+    """Where the line from z meets the next row of X or slack; None where it leaves X at once, or not within reach."""
+    if _inside(sub, z, direction, longest) or not _inside(sub, z, direction, SHORTEST * longest):
+        return None
+    low, high = SHORTEST * longest, longest
+    for _ in range(BISECTIONS):
+        middle = float(np.sqrt(low * high))
+        low, high = (middle, high) if _inside(sub, z, direction, middle) else (low, middle)
+    return sub.project((z + high * direction).astype(z.dtype))
+
+
+def _inside(sub: Subproblem, z: Array, direction: Array, length: float) -> bool:
+    """Whether a projection leaves z + length direction where it is, to rounding."""
+    point = (z + length * direction).astype(z.dtype)
+    moved = np.abs((sub.project(point) - point).astype(np.float64))
+    return bool((moved <= 8 * np.finfo(z.dtype).eps * (np.abs(z) + length)).all())
 
 
 @compiled

@@ -12,12 +12,11 @@ from ..oracle import Lagrangian, Tally, Work
 from ..oracle.draw import as_key, words
 from ..oracle.lagrangian import Compared, Estimate
 from ..oracle.subproblem import Array, Seen, Subproblem, best_shift
-from .move import SURE
+from .move import SURE, rounding_of
 
 VERIFY = 0.9  # of the tolerance: a reset gradient below it is accepted
 NORM_TEST = 0.5  # of the last gradient: standard error of a reset gradient on a stream
 SMALLEST_RESET = 1024  # thetas of a reset on a stream
-ROUNDINGS = 8.0  # units of rounding by which an exact value may be above another one and still count as no worse
 
 
 class Target(eqx.Module):
@@ -46,13 +45,6 @@ def take_reset(
     reset, work = sub.look(z)
     closer = before is not None and reset.stationarity < before.stationarity
     return reset, rounding_of(reset) if closer else 0.0, work
-
-
-def rounding_of(reset: Seen) -> float:
-    """What an exact value may be off by: the parts it is summed from, and z, are known to so many units of rounding."""
-    parts = abs(reset.objective) + abs(reset.value - reset.objective)
-    unit = ROUNDINGS * float(np.finfo(reset.z.dtype).eps)
-    return unit * float(parts + np.abs(reset.gradient) @ np.abs(reset.z.astype(np.float64)))
 
 
 def sampled_reset(

@@ -63,6 +63,49 @@ def oja(
 
 
 @dataclass(frozen=True)
+class ConeSearch:
+    """Oja's method as the eigen-solver of `curvature.cone`: at most 2^k subspaces, each searched with `each`."""
+
+    subspaces: Count
+    gap: Curvature  # tau: what an eigenvector may be off by
+    each: Oja
+
+    @property
+    def cost(self) -> Cost:
+        """2^k R (T + n) Hessian-vector products, at most."""
+        return Cost(hessian_products=self.subspaces * self.each.cost.hessian_products)
+
+
+def cone_search(
+    constants: SubproblemConstants,
+    tolerance: Curvature,
+    failure: Number,
+    dimension: Count,
+    weak: Count,
+    absolute: float = 1.0,
+) -> ConeSearch:
+    """With k = `weak` rows: tau = t/(8(k+1)), q = p/2^k, R = ceil(log2(2/q)), T = ceil(64 C^2 (L/tau)^2 ln^2(2d/q)),
+    n = ceil(32 (L/tau)^2 ln(4R/q)), threshold 3t/4.
+
+    As for `oja`: regret C ln(2d/q)/sqrt(T) = tau/(8L) makes a random step suboptimal by tau/2 in H with probability 1/2, and R
+    runs fail together with probability q/2. By Hoeffding a quotient errs by tau/4 but for q/(2R), so the lowest of R is within
+    tau/2 + 2 tau/4 = tau of lambda_min, and is known to tau/4 <= t/32. With k = O(log d) all of it is polynomial.
+    """
+    _check(tolerance, failure, dimension)
+    gap, share = tolerance / (8 * (weak + 1)), failure / 2**weak
+    ratio, runs = constants.gradient_lipschitz / gap, math.ceil(math.log2(2 / share))
+    steps = count(64 * (absolute * ratio * math.log(2 * dimension / share)) ** 2)
+    each = Oja(
+        runs=runs,
+        steps=steps,
+        step_size=1 / math.sqrt(steps),
+        verification_batch=count(32 * ratio**2 * math.log(4 * runs / share)),
+        threshold=3 * tolerance / 4,
+    )
+    return ConeSearch(2**weak, gap, each)
+
+
+@dataclass(frozen=True)
 class Minibatch:
     """Stochastic power iteration w <- normalise(w - step H_b w) on batches, and one verification."""
 

@@ -1,0 +1,76 @@
+"""Problems without a minimum: told from those with one, from caps and from NaN, by a ray that anybody can check."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mescal
+from mescal import E, Status, sets
+
+PRACTICAL = ("spider", "sg-hv-nc", "natasha2", "scr", "newton-cg", "auto")
+ENDLESS = {
+    "x": (lambda x: x[0], [0.5], {}, sets.Reals()),
+    "-x^2": (lambda x: -(x[0] ** 2), [0.0], {}, sets.Reals()),
+    "-x^2 upwards": (lambda x: -(x[0] ** 2), [0.3], {}, sets.NonNegative()),
+    "along an equality": (lambda x: x[0] + x[1], [0.0, 0.0], {"c": E(lambda x: x[0] - x[1]) == 1.0}, sets.Reals()),
+    "along an inequality": (lambda x: x[0] + 2 * x[1], [0.0, 0.0], {"c": E(lambda x: x[0] - x[1]) <= 1}, sets.Reals()),
+    "in an orthant": (lambda x: -x[0] - x[1], [0.0, 0.0], {"c": E(lambda x: x[0]) <= 1.0}, sets.NonNegative()),
+}
+BOUNDED = {
+    "flattening": (lambda x: jnp.log(1 + jnp.exp(-x[0])), [0.0], {}, sets.Reals()),
+    "far away": (lambda x: (x[0] / 1e4 - 1) ** 2 * 1e4, [0.0], {}, sets.Reals()),
+    "held by a bound": (lambda x: -x[0], [0.0], {}, sets.Box(-np.inf, 1e5)),
+    "held by a constraint": (lambda x: -x[0], [0.0], {"c": E(lambda x: x[0] / 1e4) <= 1}, sets.Reals()),
+    "held far out": (lambda x: -x[0] - x[1], [0.0, 0.0], {"c": E(lambda x: x[0] - x[1]) == 0}, sets.Box(-np.inf, 1e5)),
+}
+
+
+def stated(case, stream=False):
+    f, x0, constraints, domain = case
+    drawn = mescal.Sampler(lambda key: jax.random.normal(key, (len(x0),)))
+    objective = E(lambda x, noise: f(x) + 0.1 * noise @ x, over=drawn) if stream else E(lambda x: f(x))
+    return mescal.Problem(objective, constraints, domain), np.asarray(x0, np.float32)
+
+
+def check_ray(case, result):
+    """The ray itself: in X, feasible, and f falls along it by at least a constant rate, all evaluated here."""
+    f, _, constraints, domain = case
+    x, d = np.asarray(result.x, np.float64), result.ray.direction
+    assert np.linalg.norm(d) == pytest.approx(1)
+    values = []
+    for t in (0.0, 1e3, 1e5, 1e7):
+        y = x + t * d
+        assert bool(domain.contains(y, 1e-6 * max(1, np.linalg.norm(y))))
+        found = mescal.certify(mescal.Problem(E(f), constraints), y, tol=0.01)
+        for constraint, value in found.constraints.items():
+            violation = abs(value) if constraints[constraint].kind == "==" else max(float(value), 0.0)
+            assert violation <= 0.06 + 1e-9 * t
+        values.append(found.objective.value)
+    rates = np.diff(values) / np.diff([0.0, 1e3, 1e5, 1e7])
+    assert (rates < -0.05).all() and rates[-1] <= 0.5 * rates[0]
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_a_ray_shows_it(name):
+    case = ENDLESS[name]
+    for solver in PRACTICAL:
+        result = mescal.minimize(*stated(case), solver=solver, max_seconds=60)
+        assert result.status is Status.UNBOUNDED and not result.converged, f"{name} {solver}: {result}"
+        check_ray(case, result)
+    assert "falls without end" in str(result) and result.status.final
+
+
+@pytest.mark.parametrize("name", ["x", "-x^2", "along an equality"])
+def test_on_streams(name):
+    result = mescal.minimize(*stated(ENDLESS[name], True), solver="spider", tol=0.05, max_seconds=60)
+    assert result.status is Status.UNBOUNDED, result
+    check_ray(ENDLESS[name], result)
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_not_where_there_is_a_minimum(name):
+    for solver in ("spider", "newton-cg"):
+        result = mescal.minimize(*stated(BOUNDED[name]), solver=solver, max_seconds=60)
+        assert result.status is not Status.UNBOUNDED and result.ray is None, f"{name} {solver}: {result}"
+        assert result.converged, f"{name} {solver}: {result}"
