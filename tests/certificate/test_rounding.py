@@ -113,9 +113,9 @@ def test_magnitudes_are_those_of_every_path():
     u = np.abs(RNG.normal(size=3))
 
     def difference(u):
-        return A.T @ (B @ u) - jax.jit(lambda w: w[::-1])(B.T @ (A @ u))
+        return A.T @ (B @ u) - jax.jit(lambda w: -0.5 * w[::-1])(B.T @ (A @ u))
 
-    expected = np.abs(A.T) @ (np.abs(B) @ u) + (np.abs(B.T) @ (np.abs(A) @ u))[::-1]
+    expected = np.abs(A.T) @ (np.abs(B) @ u) + 0.5 * (np.abs(B.T) @ (np.abs(A) @ u))[::-1]
     with jax.enable_x64(True):
         np.testing.assert_allclose(magnitude(difference, jnp.asarray(u)), expected, rtol=1e-14)
         looped = magnitude(lambda v: jax.lax.fori_loop(0, 3, lambda i, w: A @ w, v), jnp.asarray(u))
