@@ -83,7 +83,8 @@ class Request:
 
         A certificate says that there are slacks s >= 0 with which the point is nearly stationary and feasible. Given ones are the
         first reading; s_j = 0 is another where a given s_j > 0 is within the tolerance and less than its multiplier lam_j, which
-        counts in full beside it: that costs feasibility s_j and saves stationarity lam_j.
+        counts in full beside it: that costs feasibility s_j and saves stationarity lam_j, if these
+        are more than half of what may be. Without multipliers each reading has its best.
         """
         if self.slack is None:
             chosen = choose_slack(
@@ -98,11 +99,14 @@ class Request:
             return chosen.multipliers, chosen.slack
         small = 0.0 if self.tolerance is None else self.tolerance.gradient
         if self.multipliers is not None:
-            return self.multipliers, np.where(self.slack < np.minimum(self.multipliers, small), 0.0, self.slack)
-        readings = [
-            self._reading(point, slack) for slack in (self.slack, np.where(self.slack <= small, 0.0, self.slack))
-        ]
-        return min(readings, key=lambda reading: reading[0])[1:]
+            beside = (self.slack > 0) & (self.slack < np.minimum(self.multipliers, small))
+            counts = float(np.linalg.norm(self.multipliers[beside])) > small / 2
+            return self.multipliers, np.where(beside & counts, 0.0, self.slack)
+        first = self._reading(point, self.slack)
+        if first[0] <= small or not (self.slack[self.slack > 0] <= small).any():
+            return first[1:]
+        second = self._reading(point, np.where(self.slack <= small, 0.0, self.slack))
+        return min(first, second, key=lambda reading: reading[0])[1:]
 
     def _reading(self, point: At, slack: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """The larger of stationarity and feasibility at given slacks and the best multipliers; both of these."""
