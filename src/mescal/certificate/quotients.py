@@ -106,12 +106,13 @@ def _quotients(request, judge, point, here, multipliers, product, off, step) -> 
     there = _seen(judge, ahead, multipliers)
     own = np.array([point.gradient @ d, *(point.jacobian @ d)])
     rise = np.array([there.objective - here.objective, *(there.constraint - here.constraint)])
-    rounding = np.array([off.objective, *point.rounding.constraint]) * 2 / length
+    slopes = np.linalg.norm(np.concatenate([point.rounding.gradient[None], point.rounding.jacobian]), axis=1)
+    rounding = np.array([off.objective, *point.rounding.constraint]) * 2 / length + slopes
     a = max(
         0.0, float(np.max(np.abs(rise - own) / length - 4 * rounding))
     )  # each row has its own rounding: taken off here
     b = float(np.linalg.norm(there.slope - here.slope - product(d))) / length
-    return (a, b), (0.0, 2 * off.stationarity / length + off.hessian)
+    return (a, b), (0.0, 2 * off.stationarity / length + 2 * off.hessian)
 
 
 def _seen(judge: Evaluator, x: np.ndarray, multipliers: np.ndarray) -> Seen:
