@@ -353,8 +353,10 @@ def test_what_rounding_does_not_allow_ends_a_solve(wavy_sub, later):
 def test_counters_are_the_calls_of_the_running_programs(monkeypatch, looked_at, patience):
     """On the whole of a run, the survey and certificates included: values, gradients and products of both functions.
 
-    A Hessian is D products of one linearisation, in one batched call, which notes every row once.
+    A Hessian is D products of one linearisation, in one batched call, which notes every row once; its rounding is two of them.
     """
+    bounds, bound_of = [], Evaluator.hessian_rounding
+    monkeypatch.setattr(Evaluator, "hessian_rounding", lambda *given: bounds.append(1) or bound_of(*given))
     monkeypatch.setattr("mescal.solvers.exact_newton.PATIENCE", patience)
     objective, of_objective = count_calls(lambda x, a: jnp.sum(x**4 - x**2) / 4 + a @ x / 50)
     constraint, of_constraint = count_calls(lambda x, b: jnp.stack([jnp.sin(b @ x), b[0] * x[1], x[2] + b[1]]))
@@ -366,13 +368,15 @@ def test_counters_are_the_calls_of_the_running_programs(monkeypatch, looked_at, 
     total = result.work.solver + result.work.judge
     assert result.converged and np.linalg.norm(result.x - x) < 0.01
     assert (hessians > 2) == (patience == 0)
-    assert of_objective.counts == [ROWS * (points + hessians), ROWS * (points + hessians), ROWS * hessians]
-    assert of_constraint.counts == [30 * (points + hessians), 30 * (points + hessians), 30 * hessians]
+    second = hessians + len(bounds)
+    assert of_objective.counts == [ROWS * (points + second), ROWS * (points + second), ROWS * second]
+    assert of_constraint.counts == [30 * (points + second), 30 * (points + second), 30 * second]
     assert total.gradient_samples == total.objective_gradients == ROWS * points and total.value_samples == 0
-    assert total.hvp_samples == total.objective_hvps == D * ROWS * hessians
+    products = D * hessians + 2 * len(bounds)
+    assert total.hvp_samples == total.objective_hvps == ROWS * products
     each = 3 * 30  # outputs times samples
-    assert total.constraint_values == total.constraint_gradients == each * (points + D * hessians)
-    assert total.constraint_hvps == each * D * hessians
+    assert total.constraint_values == total.constraint_gradients == each * (points + products)
+    assert total.constraint_hvps == each * products
 
 
 def test_a_violation_is_handed_back_before_multipliers_have_moved(wavy_sub):
