@@ -91,8 +91,9 @@ def _applied(jaxpr: Jaxpr, equation: JaxprEqn, operands: Sequence[Any]) -> list[
 
 
 def _size(value: Any) -> Any:
-    """|value|; indices and conditions stay what they are."""
-    return jnp.abs(value) if jnp.issubdtype(jnp.result_type(value), jnp.floating) else value
+    """|value|, in its own type; indices and conditions stay what they are."""
+    kind = jnp.result_type(value)
+    return jnp.abs(value).astype(kind) if jnp.issubdtype(kind, jnp.inexact) else value
 
 
 def unit(terms: Sequence[BoundTerm], dtype: Any, summed: int) -> float:
