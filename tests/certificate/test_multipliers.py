@@ -2,10 +2,12 @@
 
 import itertools
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.optimize
 
+import mescal
 from mescal.certificate.multipliers import best_multipliers, stationarity_of
 from mescal.certificate.slacks import choose_slack
 from mescal.errors import InputError
@@ -294,3 +296,22 @@ def test_many_inequalities_are_a_local_best():
         best = min(max(a, b) for a, b, _ in itertools.islice(all_choices(g, J, c, inequality, project, polar), 256))
         gaps.append(value / best - 1)
     assert np.median(gaps) < 0.05
+
+
+def test_the_judge_takes_the_best_of_the_readings_that_it_may():
+    """min sum (x_j + 1)^2 with 40 constraints -x_j <= 0, all active: tiny slacks beside multipliers of 2 are read as zero."""
+    size = 40
+    rows = np.random.default_rng(0).normal(size=(20, size))
+    rows -= rows.mean(0)
+    problem = mescal.Problem(
+        mescal.E(lambda x, a: jnp.sum((x + 1 + a) ** 2), over=rows), {"c": mescal.E(lambda x: -x) <= 0}
+    )
+    tiny = np.full(size, 1e-8)
+    for multipliers in (None, np.full(size, 2.0)):
+        found = mescal.certify(problem, np.zeros(size), multipliers, slack=tiny, tol=1e-6, cone="critical")
+        assert found.passes(1e-6) and not found.slack["c"].any()
+    # slacks that are no rounding stay what they are, and so do multipliers
+    held = mescal.certify(problem, np.zeros(size), np.full(size, 2.0), slack=np.full(size, 3.0), tol=1e-6)
+    assert held.slack["c"] == pytest.approx(3.0) and not held.passes(1e-6)
+    wrong = mescal.certify(problem, np.zeros(size), np.full(size, 1.0), slack=tiny, tol=1e-6)
+    assert not wrong.passes(1e-6)

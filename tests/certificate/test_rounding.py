@@ -113,9 +113,9 @@ def test_magnitudes_are_those_of_every_path():
     u = np.abs(RNG.normal(size=3))
 
     def difference(u):
-        return A.T @ (B @ u) - jax.jit(lambda w: w[::-1])(B.T @ (A @ u))
+        return A.T @ (B @ u) - jax.jit(lambda w: -0.5 * w[::-1])(B.T @ (A @ u))
 
-    expected = np.abs(A.T) @ (np.abs(B) @ u) + (np.abs(B.T) @ (np.abs(A) @ u))[::-1]
+    expected = np.abs(A.T) @ (np.abs(B) @ u) + 0.5 * (np.abs(B.T) @ (np.abs(A) @ u))[::-1]
     with jax.enable_x64(True):
         np.testing.assert_allclose(magnitude(difference, jnp.asarray(u)), expected, rtol=1e-14)
         looped = magnitude(lambda v: jax.lax.fori_loop(0, 3, lambda i, w: A @ w, v), jnp.asarray(u))
@@ -155,3 +155,20 @@ def test_where_constraint_gradients_depend_on_each_other_minimisers_pass():
         E(lambda x: x[0] + x @ x), {"flat": E(lambda x: x[0] ** 2) <= 0, "line": E(lambda x: x[0]) == 0}
     )
     assert mescal.certify(problem, np.zeros(2), tol=1e-8, cone="critical").passes(1e-8)
+
+
+def test_functions_of_any_operations_have_bounds():
+    """Complex numbers, loops, solves, sorts and branches: bounds are finite, small, and there is no doubt of the derivatives."""
+
+    def many(x, a):
+        looped = jax.lax.scan(lambda h, t: (jnp.tanh(h * x[0] + t * x[1]), h), jnp.asarray(0.1), a)[0]
+        solved = jnp.linalg.solve(jnp.eye(3) * (2 + x[0] ** 2) + jnp.outer(a[:3], a[:3]), x[:3])
+        chosen = jax.lax.cond(a[0] > 0, lambda y: y @ y, lambda y: 2 * y @ y, x)
+        return (
+            looped**2 + solved @ solved + chosen + jnp.sum(jnp.abs(jnp.fft.rfft(x - a)) ** 2) + jnp.sort(a * x)[2] ** 2
+        )
+
+    rows = RNG.normal(size=(20, 4))
+    found = mescal.certify(mescal.Problem(E(many, over=rows)), np.array([0.3, -0.6, 0.9, 1.2]), tol=0.01)
+    assert 0 < found.stationarity.upper - found.stationarity.lower < 1e-9 * found.stationarity.value
+    assert np.isfinite(found.curvature.lower) and not found.warnings

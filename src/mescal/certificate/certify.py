@@ -13,13 +13,14 @@ import numpy as np
 from ..errors import InputTypeError
 from ..oracle.evaluator import evaluator_of
 from ..problem import Problem
+from . import second_order
 from .assemble import assemble
 from .certificate import Certificate, Measured
 from .multipliers import stationarity_of
+from .quotients import mismatch
 from .request import Request, check_request
 from .rounded import Rounded, widened
 from .sampled import certify_from_samples
-from .second_order import curvatures
 from .tolerance import Tolerance
 
 
@@ -78,23 +79,24 @@ def _exact(request: Request) -> Certificate:
     )
     off = Rounded.at(judge, request.x, point, multipliers)
     situation = request.situation(point, multipliers, slack, off.stationarity)
-    found = curvatures(
-        situation,
-        lambda: judge.hessian(request.x, multipliers),
-        lambda v: judge.hessian_times(request.x, multipliers, v),
-        request.resolution,
-        request.seed,
-    )
-    return assemble(
+    matrix = judge.hessian(request.x, multipliers) if request.x.size <= second_order.DENSE_SIZE else None
+
+    def product(v: np.ndarray) -> np.ndarray:
+        return judge.hessian_times(request.x, multipliers, v) if matrix is None else matrix @ v
+
+    found = second_order.curvatures(situation, matrix, product, request.resolution, request.seed)
+    doubts = mismatch(request, judge, point, multipliers, product, off)
+    certificate = assemble(
         request,
         point,
         situation,
-        widened(stationarity, off.stationarity, how),
+        doubts.on_stationarity(widened(stationarity, off.stationarity, how)),
         widened(float(np.linalg.norm(point.constraint + slack)), off.feasibility, how),
-        {name: c.widened(off.curvature(name, situation)) for name, c in found.items()},
+        {name: doubts.on_curvature(c.widened(off.curvature(name, situation))) for name, c in found.items()},
         Measured(point.objective, point.objective - off.objective, point.objective + off.objective, how),
         None,
         judge.tally,
         slack,
         found[request.cone].direction,
     )
+    return replace(certificate, warnings=(*doubts.sentences, *certificate.warnings))

@@ -16,7 +16,7 @@ from ..oracle.look import At
 from ..problem import Parameters, Problem, Program
 from ..sets import ConvexSet, Reals
 from ..sets.points import rounding
-from .multipliers import best_multipliers
+from .multipliers import best_multipliers, stationarity_of
 from .second_order import CONES, Situation
 from .slacks import choose_slack
 from .tolerance import Tolerance, as_tolerance
@@ -65,6 +65,14 @@ class Request:
                 _tangent(self.problem.domain, self.program.parameters, self.near, np.asarray(v, np.float64))
             )
 
+    def project(self, x: np.ndarray) -> np.ndarray:
+        """Projection onto X, flat and in float64."""
+        if isinstance(self.problem.domain, Reals):
+            return x
+        with jax.enable_x64(True):
+            nearest = self.problem.domain.project(self.program.parameters.arrays(x))
+            return np.asarray(self.program.parameters.flatten(nearest), np.float64)
+
     @property
     def is_fixed(self) -> bool:
         """Whether multipliers and slacks are given, so that nothing about them depends on samples."""
@@ -72,7 +80,13 @@ class Request:
         return given and (self.slack is not None or not self.inequality.any())
 
     def choose(self, point: At) -> tuple[np.ndarray, np.ndarray]:
-        """Multipliers and slacks (m rows, zero on equalities): as given, or the best."""
+        """Multipliers and slacks (m rows, zero on equalities): as given, or the best.
+
+        A certificate says that there are slacks s >= 0 with which the point is nearly stationary and feasible. Given ones are the
+        first reading; s_j = 0 is another where a given s_j > 0 is within the tolerance and less than its multiplier lam_j, which
+        counts in full beside it: that costs feasibility s_j and saves stationarity lam_j, if these
+        are more than half of what may be. Without multipliers each reading has its best.
+        """
         if self.slack is None:
             chosen = choose_slack(
                 point.gradient,
@@ -84,13 +98,22 @@ class Request:
                 errors=point.rounding.jacobian,
             )
             return chosen.multipliers, chosen.slack
+        small = 0.0 if self.tolerance is None else self.tolerance.gradient
         if self.multipliers is not None:
-            return self.multipliers, self.slack
-        off = point.rounding.jacobian
-        best = best_multipliers(
-            point.gradient, point.jacobian, self.inequality, self.slack, self.project_tangent, errors=off
-        )
-        return best, self.slack
+            beside = (self.slack > 0) & (self.slack < np.minimum(self.multipliers, small))
+            counts = float(np.linalg.norm(self.multipliers[beside])) > small / 2
+            return self.multipliers, np.where(beside & counts, 0.0, self.slack)
+        first = self._reading(point, self.slack)
+        if first[0] <= small or not (self.slack[self.slack > 0] <= small).any():
+            return first[1:]
+        second = self._reading(point, np.where(self.slack <= small, 0.0, self.slack))
+        return min(first, second, key=lambda reading: reading[0])[1:]
+
+    def _reading(self, point: At, slack: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """The larger of stationarity and feasibility at given slacks and the best multipliers; both of these."""
+        given = (point.gradient, point.jacobian, self.inequality, slack, self.project_tangent)
+        best = best_multipliers(*given, errors=point.rounding.jacobian)
+        return max(stationarity_of(best, *given), float(np.linalg.norm(point.constraint + slack))), best, slack
 
     def situation(self, point: At, multipliers: np.ndarray, slack: np.ndarray, off: float = 0.0) -> Situation:
         """The point as the second-order conditions see it; `off` is what rounding makes of its gradient."""

@@ -19,6 +19,7 @@ from .certificate import Certificate, Measured
 from .cones import Curvature
 from .inexact import Errors, lower_end, upper_end
 from .multipliers import stationarity_of
+from .quotients import Mismatch, mismatch
 from .request import Request
 from .rounded import Rounded
 from .sampling import Batches, judged, split
@@ -83,17 +84,20 @@ def one_look(
     )
     feasibility = float(np.linalg.norm(point.constraint + slack))
     situation = request.situation(point, multipliers, sides, bound.off.stationarity)
+    doubts = Mismatch()
     if decided is None:
         elsewhere = request.situation(chosen, multipliers, sides)
         directions = _Hessian(request, chooser, multipliers)
         hessian = _Hessian(request, judge, multipliers)
         decided = {name: bound.curvature(name, situation, hessian, directions.on(name, elsewhere)) for name in CONES}
+        doubts = mismatch(request, judge, point, multipliers, hessian.times, off)
+        decided = {name: doubts.on_curvature(measured) for name, measured in decided.items()}
     noise = float(np.sqrt(bound.moments.objective) * scipy.special.ndtri((1 + request.confidence) / 2))
     certificate = assemble(
         request,
         point,
         situation,
-        bound.stationarity(stationarity),
+        doubts.on_stationarity(bound.stationarity(stationarity)),
         bound.feasibility(feasibility),
         decided,
         Measured(point.objective, point.objective - noise, point.objective + noise, bound.how("objective")),
@@ -101,7 +105,7 @@ def one_look(
         judge.tally if chooser is judge else judge.tally + chooser.tally,
         slack,
     )
-    return replace(certificate, warnings=(*certificate.warnings, *bound.words())), off
+    return replace(certificate, warnings=(*doubts.sentences, *certificate.warnings, *bound.words())), off
 
 
 class _Hessian:
@@ -115,9 +119,13 @@ class _Hessian:
     def product(self, directions: np.ndarray) -> np.ndarray:
         return self.judge.hessian_times(self.request.x, self.multipliers, directions)
 
+    def times(self, u: np.ndarray) -> np.ndarray:
+        """H u."""
+        return self.product(u[:, None])[:, 0] if self.matrix is None else self.matrix @ u
+
     def along(self, u: np.ndarray) -> float:
         """u'Hu."""
-        return float(u @ (self.product(u[:, None])[:, 0] if self.matrix is None else self.matrix @ u))
+        return float(u @ self.times(u))
 
     def on(self, name: str, situation: Situation, relaxed: float | None = None) -> Curvature:
         """The smallest curvature on a cone."""

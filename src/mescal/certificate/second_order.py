@@ -56,13 +56,12 @@ class Situation:
 
 def curvatures(
     situation: Situation,
-    hessian: Callable[[], np.ndarray],
+    matrix: np.ndarray | None,
     product: Callable[[np.ndarray], np.ndarray],
     resolution: float,
     seed: int = 0,
 ) -> dict[str, Curvature]:
-    """The smallest curvature on each of the three cones; `hessian` forms H, `product` maps blocks V to H V."""
-    matrix = hessian() if situation.gradient.size <= DENSE_SIZE else None
+    """The smallest curvature on each of the three cones; `matrix` is H where it is formed, `product` maps blocks V to H V."""
     found: dict[str, Curvature] = {}
     for name in CONES:  # the whole space comes first: on the other cones A d = 0, and its form is nowhere above theirs
         found[name] = on_cone(name, situation, matrix, product, resolution, seed, enclosing=found.get("whole"))

@@ -22,7 +22,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
 from ..problem import Program
 from ..problem.program import BoundTerm
@@ -80,13 +80,20 @@ def _results(jaxpr: Jaxpr, equation: JaxprEqn, operands: list[tuple[Any, Any]]) 
     if name == "sub":
         return [(values[0], jnp.add(*sizes))]
     if name in POSITIVE:
-        return list(zip(values, evaluate_equation(jaxpr, equation, sizes), strict=True))
+        return list(zip(values, _applied(jaxpr, equation, sizes), strict=True))
     return [(value, _size(value)) for value in values]
 
 
+def _applied(jaxpr: Jaxpr, equation: JaxprEqn, operands: Sequence[Any]) -> list[Any]:
+    """The results of an equation at other operands than its own, numbers that are written into it among them."""
+    atoms: list[Any] = [Var(atom.aval) if isinstance(atom, Literal) else atom for atom in equation.invars]
+    return evaluate_equation(jaxpr, equation.replace(invars=atoms), operands)
+
+
 def _size(value: Any) -> Any:
-    """|value|; indices and conditions stay what they are."""
-    return jnp.abs(value) if jnp.issubdtype(jnp.result_type(value), jnp.floating) else value
+    """|value|, in its own type; indices and conditions stay what they are."""
+    kind = jnp.result_type(value)
+    return jnp.abs(value).astype(kind) if jnp.issubdtype(kind, jnp.inexact) else value
 
 
 def unit(terms: Sequence[BoundTerm], dtype: Any, summed: int) -> float:

@@ -1,0 +1,90 @@
+"""Functions that are not twice differentiable at x, or whose derivatives are not their own, pass no certificate without a word."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mescal
+from mescal import E
+from mescal.sets import Box, NonNegative
+
+RNG = np.random.default_rng(3)
+ROWS = RNG.normal(size=(50, 3))
+
+
+@jax.custom_jvp
+def lying(u):
+    return u**2 - u
+
+
+@lying.defjvp
+def _(primals, tangents):
+    (u,), (du,) = primals, tangents
+    return lying(u), 2 * u * du
+
+
+WRONG = {
+    "-relu": lambda x: -jax.nn.relu(x[0]) + x @ x,
+    "-abs": lambda x: -jnp.abs(x[1]) + x @ x,
+    "where": lambda x: jnp.where(x[0] > 0, -x[0], x[0] ** 2) + x[1:] @ x[1:],
+    "bent where": lambda x: jnp.where(x[0] > 0, -(x[0] ** 2), x[0] ** 2) + x[1:] @ x[1:],
+    "floor": lambda x: jnp.floor(x[0]) + x @ x,
+    "round": lambda x: -jnp.round(x[0] + 0.5) + x @ x,
+    "stop_gradient": lambda x: x @ x - jax.lax.stop_gradient(x[0]),
+    "a rule that lies": lambda x: lying(x[0]) + x[1:] @ x[1:],
+    "a min of two": lambda x: jnp.minimum(x[0], -x[0]) + x @ x,
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_derivatives_pass_nowhere(name):
+    """All have the gradient 0 and a Hessian >= 0 at the origin as JAX has it, and descend from there."""
+    found = mescal.certify(mescal.Problem(E(WRONG[name])), np.zeros(3), tol=0.01, cone="critical")
+    assert found.stationarity.value <= 1 + 1e-9
+    assert not found.passes(0.01)
+    assert any("kink" in sentence or "jump" in sentence for sentence in found.warnings)
+
+
+def test_a_kink_at_the_solution_is_named():
+    """|x| is smallest at 0, but there is no gradient there."""
+    found = mescal.certify(mescal.Problem(E(lambda x: jnp.sum(jnp.abs(x)))), np.zeros(3), tol=0.01)
+    assert not found.passes(0.01)
+    assert any("There is a kink" in sentence for sentence in found.warnings)
+
+
+def test_a_constraint_whose_derivative_is_not_its_own_is_found():
+    problem = mescal.Problem(
+        E(lambda x, a: jnp.sum((x - a) ** 2), over=ROWS), {"c": E(lambda x: jax.lax.stop_gradient(x[0])) <= 1.0}
+    )
+    found = mescal.certify(problem, ROWS.mean(0), tol=0.01)
+    assert not found.passes(0.01) and "derivatives" in found.warnings[0]
+
+
+def smooth(x, a):
+    u = a @ x
+    return jnp.log1p(u**2) + jnp.sin(3 * u) + jnp.exp(0.3 * u) + 0.5 * jnp.sum((x - a) ** 2) * 3
+
+
+def relu_net(x, a):
+    return 0.5 * (jax.nn.relu(a[0] * x[0] + 0.3) * x[1] + x[2] - a[1]) ** 2 + 0.05 * x @ x
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e-3, 1.0, 1e3, 1e9])
+@pytest.mark.parametrize("fn", [smooth, relu_net])
+def test_functions_that_are_smooth_at_x_are_not_doubted(fn, scale):
+    """Points and values of any scale, and networks whose kinks lie elsewhere."""
+    problem = mescal.Problem(scale * E(fn, over=ROWS), {"c": E(lambda x, a: (a @ x) ** 2, over=ROWS) <= 100.0})
+    for x in (np.zeros(3) + 0.01, RNG.normal(size=3), 30 * RNG.normal(size=3)):
+        assert not any("do not change as" in s for s in mescal.certify(problem, x, tol=1e-3 * scale).warnings)
+    stretched = mescal.Problem(E(lambda x, a: fn(x / scale, a), over=ROWS))
+    for x in (np.zeros(3), scale * RNG.normal(size=3)):
+        assert not any("do not change as" in s for s in mescal.certify(stretched, x, tol=1e-3 / scale).warnings)
+
+
+@pytest.mark.parametrize("domain", [NonNegative(), Box(0.0, 1e-12), Box(0.0, 0.0)])
+def test_steps_stay_inside_the_domain(domain):
+    """sqrt(x) + x is smooth on x > 0 alone; on the bound of a thin box nothing is asked outside of it."""
+    problem = mescal.Problem(E(lambda x: jnp.sum((x + 1e-3) ** 1.5 + 2 * x)), domain=domain)
+    found = mescal.certify(problem, np.zeros(2), tol=0.01, cone="critical")
+    assert found.passes(0.01) and not any("do not change as" in s for s in found.warnings)
