@@ -56,7 +56,7 @@ problem = mescal.Problem(
     sets.Product({unit: sets.Box(0.0, top) for unit, top in CAPACITY.items()}),
 )
 x0 = {unit: np.full(24, 0.7 * top, np.float32) for unit, top in CAPACITY.items()}
-result = mescal.minimize(problem, x0, solver="auto", tol=TOL, cone="critical")
+result = mescal.minimize(problem, x0, solver="auto", tol=TOL)
 print(result)
 
 # --- what is claimed ----------------------------------------------------------------------------------------------------

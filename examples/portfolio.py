@@ -58,9 +58,7 @@ smallest = float(means @ reference(-10.0))
 targets = np.linspace(smallest, means.max() - 0.05, 7)[1:]
 results, last = [], None
 for target in targets:
-    last = mescal.minimize(
-        problem(target), x0 if last is None else None, solver="auto", tol=TOL, cone="critical", start=last
-    )
+    last = mescal.minimize(problem(target), x0 if last is None else None, solver="auto", tol=TOL, start=last)
     results.append(last)
 print(last)
 

@@ -38,7 +38,8 @@ class Saddle:
     def fault(self, x: Any, tol: float) -> str:
         """What is wrong with x as a minimiser to the tolerance, by all faces of its critical cone; empty if nothing is.
 
-        A row is active within 1.5 tol and weak up to 3 tol: constraints are met to tol, and multipliers known to it.
+        A row is active within 1.5 tol, since constraints are met to tol, and held from multipliers of tol/2 on: the judge holds
+        it from tol on, and its multipliers may differ from those of least distance here.
         """
         x = np.concatenate([np.ravel(part) for part in jax.tree.leaves(x)]).astype(np.float64)
         y = x - self.x0
@@ -52,7 +53,7 @@ class Saddle:
             distance = np.linalg.norm(g - self.equal.T @ (self.equal @ g))
         if distance > 4 * tol:
             return f"not stationary: {distance}"
-        strong = np.asarray(mu[: len(active)]) > 3 * tol
+        strong = np.asarray(mu[: len(active)]) > tol / 2
         lowest = least_on_cone(H, np.concatenate([active[strong], self.equal]), active[~strong])
         return "" if lowest >= -2 * tol else f"curvature {lowest}"
 

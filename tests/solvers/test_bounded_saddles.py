@@ -4,6 +4,7 @@ Where it ends is certified and, apart from the judge, confirmed as a minimiser b
 """
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -111,3 +112,14 @@ def test_a_row_that_is_near_is_gone_to_first():
     problem = mescal.Problem(E(lambda x: -3 * x[0] * x[1] + x[1] ** 4 / 4), {}, sets.Box(0.0, np.array([1e-5, 3.0])))
     result = mescal.minimize(problem, np.zeros(2, np.float32), tol=1e-3)
     assert result.converged and result.x[0] == np.float32(1e-5) and result.x[1] > 0.01
+
+
+@pytest.mark.parametrize("solver", ["spider", "newton-cg"])
+def test_many_weak_rows_are_left_before_the_judge_is_asked(solver):
+    """Twelve rows of multiplier 0: 2^12 faces. The solver finds its own way, in one outer iteration, to a certificate."""
+    H = np.random.default_rng(0).standard_normal((12, 12))
+    problem = mescal.Problem(
+        E(lambda x, H=jnp.float32(H + H.T): x @ H @ x / 4 + jnp.sum(x**4) / 4), {}, sets.NonNegative()
+    )
+    result = mescal.minimize(problem, np.zeros(12, np.float32), solver=solver, tol=TOL)
+    assert result.converged and result.outer_iterations == 1 and result.objective < -0.5, result

@@ -77,11 +77,18 @@ def test_lanczos_keeps_the_contract_on_cones():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("search", [Lanczos(), Oja(), Neon2()], ids=lambda s: s.name)
-def test_every_inner_solver_keeps_the_contract_on_cones(search):
-    """240 cones: within 5 %, shown at 99 % by at most 4 failures; at 0.5 % each, 5 or more come in 0.8 % of all seeds."""
-    wrong = wrong_answers(search, 240, 8)
-    assert lower_bound(240 - len(wrong), 240, 0.99) >= 1 - FAILURE, wrong
+@pytest.mark.parametrize(
+    ("search", "trials", "confidence"),
+    [(Lanczos(), 240, 0.99), (Oja(), 60, 0.8), (Neon2(), 60, 0.8)],
+    ids=lambda v: getattr(v, "name", str(v)),
+)
+def test_every_inner_solver_keeps_the_contract_on_cones(search, trials, confidence):
+    """Within 5 %: shown at 99 % by 240 cones with at most 4 failures, at 80 % by 60 with at most one, which costs a minute.
+
+    At 0.5 % each, 5 failures of 240 or more come in 0.8 % of all seeds, and 2 of 60 or more in 4 %.
+    """
+    wrong = wrong_answers(search, trials, 8)
+    assert lower_bound(trials - len(wrong), trials, confidence) >= 1 - FAILURE, wrong
 
 
 @pytest.mark.parametrize(

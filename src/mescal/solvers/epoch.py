@@ -45,7 +45,7 @@ from .base import (
 )
 from .move import SURE, escape
 from .reset import VERIFY, Target, take_reset
-from .searching import search_at
+from .searching import MANY_ROWS, critical_cone, search_at
 
 TRIGGER = 0.8  # of the tolerance: a running estimate below it asks for a reset
 CURVATURE = 0.8  # of the tolerance: what the search is asked to find
@@ -199,18 +199,19 @@ class EpochSolver(SubSolver):
 
     def _search(self, sub, reset: Seen, target: Target, goal: Goal, seed: tuple[int, ...]):
         """Where to go on, the status, the curvature that was seen, and the work, at a point that is stationary."""
-        if goal.judged and sub.violation(reset.constraint) <= goal.ready:
+        error = SURE * float(np.sqrt(float(reset.noise) / max(1, int(target.large_batch))))
+        weak = max(goal.weak, goal.gradient) + error
+        judged = goal.judged and sub.violation(reset.constraint) <= goal.ready
+        if judged and critical_cone(sub, reset, weak).weak <= MANY_ROWS:
             return reset.z, VERIFIED, float("nan"), Tally()  # the judge looks for negative curvature, and says where
         batch = int(target.curvature_batch)
         tolerance = CURVATURE * float(target.curvature)
-        error = SURE * float(np.sqrt(float(reset.noise) / max(1, int(target.large_batch))))
-        weak = max(goal.weak, goal.gradient) + error
         found, looked = search_at(self.search, sub, reset, tolerance, (*seed, SEARCH), batch, weak)
         if found.direction is None:
             return reset.z, VERIFIED, found.curvature, looked
         moved, tried = escape(sub, reset.z, found.direction, found.curvature, (*seed, ESCAPE), batch)
-        status = EXHAUSTED if np.array_equal(moved, reset.z) else RUNNING
-        return moved, status, found.curvature, looked + tried
+        stays = VERIFIED if judged else EXHAUSTED
+        return moved, stays if np.array_equal(moved, reset.z) else RUNNING, found.curvature, looked + tried
 
     def outcome(self, sub: Subproblem, start: Array, state: EpochState, plan: Target, goal: Goal):
         """The last reset that descended; nothing is left to measure."""

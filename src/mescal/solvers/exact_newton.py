@@ -43,7 +43,7 @@ from .epoch import BACKTRACK, CURVATURE, REGAIN
 from .move import REACH, escape, rounding_of
 from .quasi_newton import Pairs
 from .reset import VERIFY
-from .searching import search_at
+from .searching import MANY_ROWS, critical_cone, search_at
 from .trust_region import Step, truncated_cg
 
 FORCING = 0.01  # of |g|: a residual that ends CG ...
@@ -145,18 +145,18 @@ class ExactNewton(SubSolver):
         self, sub: Subproblem, at: Seen, progress: Progress, goal: Goal
     ) -> tuple[int, Seen, float, Tally]:
         """Whether it ends here; else where negative curvature leads to."""
-        if sub.violation(at.constraint) <= goal.ready:
+        weak, judged = max(goal.weak, goal.gradient), sub.violation(at.constraint) <= goal.ready
+        if judged and critical_cone(sub, at, weak).weak <= MANY_ROWS:
             return VERIFIED, at, float(progress.curvature), Tally()  # the judge looks, with the same Hessian
-        if not sub.stuck(at):
+        if not judged and not sub.stuck(at):
             return STATIONARY, at, float(progress.curvature), Tally()
         seed = (*(int(word) for word in progress.key), int(progress.steps))
-        weak = max(goal.weak, goal.gradient)
         found, looked = search_at(self.search, sub, at, CURVATURE * goal.curvature, seed, goal.curvature_batch, weak)
         if found.direction is None:
             return VERIFIED, at, found.curvature, looked
         moved, tried = escape(sub, at.z, found.direction, found.curvature, seed, goal.curvature_batch)
         if np.array_equal(moved, at.z):
-            return EXHAUSTED, at, found.curvature, looked + tried
+            return VERIFIED if judged else EXHAUSTED, at, found.curvature, looked + tried
         there, spent = sub.look(moved)
         return RUNNING, there, found.curvature, looked + tried + spent
 

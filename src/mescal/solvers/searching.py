@@ -24,6 +24,9 @@ from ..oracle.subproblem import Array, Subproblem
 from ..sets.cone import TangentCone
 from .lowest import NOISE, dense, lowest
 
+MANY_ROWS = (
+    8  # weakly active rows beyond which a direction is looked for here before the judge proves that there is none
+)
 DENSE = 1500  # parameters up to which a Hessian is formed, as the judge does
 FEW = 64  # variables up to which the Hessian of a batch is formed where several faces are looked at
 EXACT_STEPS, EXACT_FAILURE = 40, 0.01  # of Lanczos on exact products
