@@ -184,7 +184,7 @@ def test_rows_that_cannot_be_meant(rows):
         mescal.Problem(E(loss, over=rows))
 
 
-@pytest.mark.parametrize("fn", [None, "x", 3, True, 1j, [loss]], ids=str)
+@pytest.mark.parametrize("fn", [None, "x", 3, True, 1j, [loss]], ids=lambda fn: type(fn).__name__)
 def test_functions_that_are_none(fn):
     for make in (lambda: E(fn, over=ROWS), lambda: E(fn), lambda: mescal.Sampler(fn), lambda: sets.Projected(fn)):
         with pytest.raises(InputTypeError):

@@ -84,7 +84,7 @@ def _exact(request: Request) -> Certificate:
     def product(v: np.ndarray) -> np.ndarray:
         return judge.hessian_times(request.x, multipliers, v) if matrix is None else matrix @ v
 
-    found = second_order.curvatures(situation, matrix, product, request.resolution, request.seed)
+    found = second_order.curvatures(situation, matrix, product, request.resolution, request.seed, request.cone)
     doubts = mismatch(request, judge, point, multipliers, product, off)
     certificate = assemble(
         request,

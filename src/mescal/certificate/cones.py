@@ -143,7 +143,13 @@ class Curvature:
 
 
 def smallest_on_cone(
-    H: Array, cone: Cone, *, metric: Array | None = None, max_faces: int = 200, seed: int = 0
+    H: Array,
+    cone: Cone,
+    *,
+    metric: Array | None = None,
+    max_faces: int = 200,
+    seed: int = 0,
+    thorough: bool = True,
 ) -> Curvature:
     """``min d'Hd`` over ``|d| = 1``, ``d in K``, for a dense symmetric H.
 
@@ -152,6 +158,7 @@ def smallest_on_cone(
     - `metric`: measures lengths, ``|d|^2 = d'Md``: a positive vector (the diagonal of M) or a positive definite matrix.
     - `max_faces`: eigenvalue problems that branching on faces may solve; past them the interval may stay open.
     - `seed`: of the vectors that probe multiple eigenvalues and start a search; the interval holds for every seed.
+    - `thorough`: whether to go on where the first faces leave the interval open.
     """
     H = np.asarray(H, dtype=np.float64)
     if H.shape != (cone.size, cone.size) or not np.isfinite(H).all():
@@ -181,7 +188,7 @@ def smallest_on_cone(
         how = "dense eigenvalue" + _void(len(rows))
     else:
         faces = Faces(matrix, rows, rounding, seed)
-        lower, how = faces.minimise(max_faces)
+        lower, how = faces.minimise(max_faces, thorough)
         value, vector = faces.best, faces.vector
     if vector is None:
         return _nothing() if lower == math.inf else Curvature(lower, lower - rounding, math.inf, how, None)
@@ -201,6 +208,7 @@ def smallest_on_cone_matrix_free(
     starts: int = 8,
     seed: int = 0,
     enclosing: Curvature | None = None,
+    thorough: bool = True,
 ) -> Curvature:
     """``min d'Hd`` over ``|d| = 1``, ``d in K``, from products with H alone.
 
@@ -218,6 +226,7 @@ def smallest_on_cone_matrix_free(
     - `starts`: random starts of the search.
     - `enclosing`: the smallest curvature of a form that is nowhere above d'Hd on K, on a cone that holds K. Its lower end
       holds here too; where the part in K of its direction has a curvature within 1.25 `resolution` of it, that is the answer.
+    - `thorough`: whether sign conditions are made use of for the lower end.
     """
     if cone.size != n:
         raise InputError(f"the cone lies in R^{cone.size}", f"a cone in R^{n}", "build both for the same point")
@@ -272,7 +281,7 @@ def smallest_on_cone_matrix_free(
         return Curvature(extreme.value, extreme.lower, math.inf, f"{how}; no direction was found", None)
     value, vector = found
     lower = extreme.lower
-    if signs is not None and value > enough:
+    if thorough and signs is not None and value > enough:
         signed = _with_signs(apply, signs, extreme, value, lambda operator: lanczos(operator, failure / 2, seed + 1))
         if signed.lower > lower:
             lower, rounding = signed.lower - turned * signed.scale, (ROUNDING + turned) * signed.scale

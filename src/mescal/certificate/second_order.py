@@ -60,11 +60,16 @@ def curvatures(
     product: Callable[[np.ndarray], np.ndarray],
     resolution: float,
     seed: int = 0,
+    deciding: str | None = None,
 ) -> dict[str, Curvature]:
-    """The smallest curvature on each of the three cones; `matrix` is H where it is formed, `product` maps blocks V to H V."""
+    """The smallest curvature on each of the three cones; `matrix` is H where it is formed, `product` maps blocks V to H V.
+
+    Where many signs leave an interval open at first, only that of the `deciding` cone is worth more (None: all are).
+    """
     found: dict[str, Curvature] = {}
     for name in CONES:  # the whole space comes first: on the other cones A d = 0, and its form is nowhere above theirs
-        found[name] = on_cone(name, situation, matrix, product, resolution, seed, enclosing=found.get("whole"))
+        thorough, whole = deciding in (None, name), found.get("whole")
+        found[name] = on_cone(name, situation, matrix, product, resolution, seed, enclosing=whole, thorough=thorough)
     return found
 
 
@@ -77,6 +82,7 @@ def on_cone(
     seed: int = 0,
     relaxed: float | None = None,
     enclosing: Curvature | None = None,
+    thorough: bool = True,
 ) -> Curvature:
     """The smallest curvature on one cone, dense where `matrix` (H itself) is given, by Lanczos on `product` otherwise.
 
@@ -92,7 +98,7 @@ def on_cone(
         joint[:size, :size] = matrix + np.diag(bending)
         if rows is not None:
             joint += penalty * rows.T @ rows
-        found = smallest_on_cone(joint, cone, seed=seed)
+        found = smallest_on_cone(joint, cone, seed=seed, thorough=thorough)
     else:
 
         def apply(v: np.ndarray) -> np.ndarray:
@@ -104,7 +110,14 @@ def on_cone(
             return out.reshape(v.shape)
 
         found = smallest_on_cone_matrix_free(
-            apply, cone.size, cone, failure=LANCZOS_FAILURE, resolution=resolution, seed=seed, enclosing=enclosing
+            apply,
+            cone.size,
+            cone,
+            failure=LANCZOS_FAILURE,
+            resolution=resolution,
+            seed=seed,
+            enclosing=enclosing,
+            thorough=thorough,
         )
     if situation.tangent is None and name != "whole":
         how = f"{found.how}; a bound, on all directions: the tangent cone of the set is not known"

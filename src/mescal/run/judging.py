@@ -13,10 +13,14 @@ STALLED = 8  # outer iterations without progress in feasibility before its regul
 PROGRESS = 0.9  # factor that counts as progress
 
 
-def judge(here: Setup, state: State, multipliers: np.ndarray | None) -> Certificate:
-    """Ask the judge about the present point; without multipliers it takes the best for it."""
-    settings = here.settings
-    return certify(
+def judge(here: Setup, state: State, multipliers: np.ndarray | None) -> tuple[State, Certificate]:
+    """Ask the judge about the present point; without multipliers it takes the best for it.
+
+    Whoever asks until the answer is yes must ask for more each time: on streams the k-th question of a run has the share
+    6/(pi k)^2 of its failure probability, so that all answers hold together with the confidence that was asked for.
+    """
+    settings, k = here.settings, state.questions + 1
+    certificate = certify(
         here.problem,
         here.parameters(state),
         multipliers,
@@ -24,9 +28,10 @@ def judge(here: Setup, state: State, multipliers: np.ndarray | None) -> Certific
         tol=settings.tolerance,
         cone=settings.cone,
         penalty=state.scales.penalty(state.penalty),
-        confidence=settings.confidence,
+        confidence=1 - (1 - settings.confidence) * 6 / (np.pi * k) ** 2,
         seed=(settings.seed + 7919 * (state.outer + 1)) % 2**32,
     )
+    return replace(state, questions=k), certificate
 
 
 def last_judgement(
@@ -37,11 +42,12 @@ def last_judgement(
     Multipliers of a run that broke off may lag behind its point, or be spoilt by rounding; only on finite populations,
     where a second look is cheap.
     """
-    own = own or judge(here, state, state.multipliers)
+    if own is None:
+        state, own = judge(here, state, state.multipliers)
     tolerance = here.settings.tolerance
     if own.passes(tolerance) or not finite or here.program.population is None or not here.program.layout.size:
         return state, own
-    best = judge(here, state, None)
+    state, best = judge(here, state, None)
     better, other = (best, own) if best.passes(tolerance) else (own, best)
     return replace(state, judged=state.judged + other.work), better
 

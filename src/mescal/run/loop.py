@@ -83,7 +83,7 @@ def _look_at(
     certificate = None
     if reading.candidate and ended is None:
         here.watchdog.move("the judge")
-        certificate = judge(here, state, reading.multipliers)
+        state, certificate = judge(here, state, reading.multipliers)
     state = recorded(here, state, reading, certificate)
     if ended is not None:
         return state, None, reading.stop or ended
@@ -94,7 +94,7 @@ def _look_at(
             return replace(state, multipliers=reading.multipliers), certificate, Status.CERTIFIED
         state = refused(here, state, certificate)
     elif reading.ended != RUNAWAY and has_stalled(here, state, reading):
-        found = judge(here, state, reading.multipliers)
+        state, found = judge(here, state, reading.multipliers)
         if is_infeasible(found):
             return replace(state, multipliers=reading.multipliers), found, Status.INFEASIBLE
         state = replace(state, work=state.work + found.work)

@@ -50,6 +50,7 @@ class State:
     outer: int = 0  # legs that are over
     tighter: float = 1.0  # factor on the tolerance of a leg, from refusals
     curvature_factor: int = 1  # on curvature batches, from refusals
+    questions: int = 0  # that the judge has been asked
     micro: int = 1024  # samples that the device looks at together
     work: Tally = field(default_factory=Tally)
     searches: Tally = field(default_factory=Tally)

@@ -12,7 +12,7 @@ from ..solvers.base import Goal
 from .history import Row
 from .state import State
 
-NUMBERS = ("penalty", "outer", "tighter", "curvature_factor", "micro")  # of a state, stored as they are
+NUMBERS = ("penalty", "outer", "tighter", "curvature_factor", "questions", "micro")  # of a state, stored as they are
 TALLIES = ("work", "searches", "judged")
 
 _STORED_AS: dict[Any, Any] = {str: str, dict: dict, tuple: list}  # all other columns of a history hold numbers
