@@ -16,6 +16,7 @@ import pytest
 
 from mescal import InputError
 from mescal.experiments import load_run, load_runs, own_problem, product, sweep, task
+from mescal.files import LOCK
 
 SCRIPT = """
 import sys
@@ -44,7 +45,9 @@ def timeless(value):
 def content(root: Path) -> dict[str, object]:
     """Everything that a store holds, by path, without times; numbers of a history as they are written, so that nan equals nan."""
     found: dict[str, object] = {}
-    for file in sorted(path for path in root.rglob("*") if path.is_file()):
+    for file in sorted(
+        path for path in root.rglob("*") if path.is_file() and path.name != LOCK
+    ):  # a killed process leaves it
         name = str(file.relative_to(root))
         if file.suffix == ".json":
             found[name] = timeless(json.loads(file.read_text(encoding="utf-8")))

@@ -88,7 +88,7 @@ class TestEverySolver:
         other = mescal.minimize(problem, X0, solver=name, tol=0.005, seed=1)
         assert np.array_equal(again.x, solved[name].x)
         assert again.work.total == solved[name].work.total
-        if name != "newton-cg":  # which looks at a population of this size whole
+        if name not in ("newton-cg", "scr"):  # which look at a population of this size whole
             assert not np.array_equal(other.x, again.x)
 
     def test_nothing_recompiles(self, problem, solved, name):
