@@ -43,3 +43,23 @@ def test_leaves_of_a_state_are_the_same_after_every_step(monkeypatch, solver, ou
     assert len(result.history) == 3 and len(seen) >= 6
     for now in seen[1:]:
         assert now == seen[0]
+
+
+def test_resets_that_never_descend_leave_numbers_of_the_solvers_type(monkeypatch):
+    """A smoothness that is doubled for ever would leave float32, where a step by its inverse has long changed nothing."""
+    from mescal.solvers import epoch
+
+    take = epoch.take_reset
+    told = []
+
+    def worse(*given):
+        reset, noise, work = take(*given)
+        told.append(reset)
+        return reset._replace(value=float(len(told))), noise, work
+
+    monkeypatch.setattr(epoch, "take_reset", worse)
+    monkeypatch.setattr(epoch, "FAILURES", 10**6)
+    rows = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
+    problem = mescal.Problem(E(lambda x, a: x @ x + a @ x, over=rows))
+    result = mescal.minimize(problem, np.ones(3, np.float32), solver="spider", tol=0.01, max_outer=1, max_inner=3000)
+    assert len(told) > 100 and result.history[-1].inner != "verified" and np.isfinite(result.x).all()

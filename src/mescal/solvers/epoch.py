@@ -51,6 +51,7 @@ TRIGGER = 0.8  # of the tolerance: a running estimate below it asks for a reset
 CURVATURE = 0.8  # of the tolerance: what the search is asked to find
 BACKTRACK = 4.0  # factor on the smoothness, and on the inverse of the trust radius, when a reset finds no descent
 REGAIN = 2.0  # factor on the trust radius when it does
+STEEPEST = 1e18  # smoothness at most: its square is a number in float32, and a step by its inverse changes none
 LONGEST_PERIOD = 512  # steps between resets at most
 FAILURES = 24  # resets in a row without descent that end a solve: the smoothness has grown by 4^24
 BROKEN_RESETS = 8  # resets in a row that are not finite before the problem is blamed
@@ -141,8 +142,8 @@ class EpochSolver(SubSolver):
         assert reset is not None
         smoothness, floor, trust = (float(part) for part in (memory.smoothness, memory.floor, memory.trust))
         if worse:
-            smoothness = floor = BACKTRACK * max(smoothness, floor)
-            trust /= BACKTRACK
+            smoothness = floor = min(BACKTRACK * max(smoothness, floor), STEEPEST)
+            trust = max(trust / BACKTRACK, 1 / STEEPEST)
         else:
             floor, trust = FLOOR_DECAY * floor, min(1.0, trust * REGAIN)
         again = worse and sub.population is None  # the gradient of the reset may have been noise
