@@ -6,7 +6,7 @@ import logging
 import os
 import shutil
 import signal
-from dataclasses import asdict
+from dataclasses import asdict, fields
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -16,8 +16,10 @@ import pytest
 import mescal
 from mescal import E, InputError, Status, problems
 from mescal.files import LOCK, Hold, read_arrays
-from mescal.run import checkpoint as checkpoints, fingerprint as fingerprints
+from mescal.run import checkpoint as checkpoints, fingerprint as fingerprints, snapshot
 from mescal.run.snapshot import Snapshot
+from mescal.run.state import State
+from mescal.run.state_checks import NUMBERS, TALLIES
 from mescal.solvers import Spider
 
 ROWS = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32) + np.float32(0.5)
@@ -544,3 +546,8 @@ def test_files_of_others_in_the_folder_stay(problem, tmp_path):
         assert len(checkpoints.files(tmp_path)) == 2
     assert (tmp_path / "notes.txt").read_text() == "mine"
     shutil.rmtree(tmp_path)
+
+
+def test_every_part_of_a_state_is_stored_or_known_not_to_be():
+    names = {field.name for field in fields(State)}
+    assert names == {*NUMBERS, *TALLIES, *snapshot.ARRAYS, *snapshot.APART}

@@ -20,29 +20,29 @@ from .setup import Setup
 CLOSE = 1e-3  # relative: rounding differs between machines, functions differ by more
 
 
-def fingerprint(run: Setup, probe: np.ndarray) -> dict[str, Any]:
+def fingerprint(here: Setup, probe: np.ndarray) -> dict[str, Any]:
     """Names for what must agree, and what they are, as JSON holds them."""
-    layout, parameters = run.program.layout, run.program.parameters
+    layout, parameters = here.program.layout, here.program.parameters
     return {
         "parameters": [list(shape) for shape in parameters.shapes],
-        "precision": str(np.dtype(run.dtype)),
-        "domain": [type(run.problem.domain).__name__, _bounds(run.problem.domain)],
+        "precision": str(np.dtype(here.dtype)),
+        "domain": [type(here.problem.domain).__name__, _bounds(here.problem.domain)],
         "constraints": [
             [name, kind, list(shape)]
             for name, kind, shape in zip(layout.names, layout.kinds, layout.shapes, strict=True)
         ],
-        "populations": [source.size for source in run.problem.sources],
-        "data": [source.digest for source in run.problem.sources],
-        "solver": describe(run.asked),
-        "bounds": _numbers(run),
-        "functions": [jax.__version__, _functions(run)],
+        "populations": [source.size for source in here.problem.sources],
+        "data": [source.digest for source in here.problem.sources],
+        "solver": describe(here.asked),
+        "bounds": _numbers(here),
+        "functions": [jax.__version__, _functions(here)],
         "values": [float(value) for value in probe],
     }
 
 
-def refuse_another(run: Setup, probe: np.ndarray, stored: dict[str, Any], where: Any):
+def refuse_another(here: Setup, probe: np.ndarray, stored: dict[str, Any], where: Any):
     """Raise, naming the difference, where a checkpoint is that of another problem or solver."""
-    own = fingerprint(run, probe)
+    own = fingerprint(here, probe)
     for name, value in own.items():
         before = stored.get(name)
         if name == "values":
@@ -91,19 +91,19 @@ def _bounds(domain: Any) -> str:
     return digest_of(re.sub(r" at 0x[0-9a-f]+", "", str(structure)), numbers)  # functions are known by their equations
 
 
-def _numbers(run: Setup) -> str:
+def _numbers(here: Setup) -> str:
     """A digest of what stands beside the functions: coefficients, constants and bounds."""
-    program = run.program
+    program = here.program
     numbers = (program.coefficients, program.objective_constant, program.constraint_constant)
     return digest_of([digest_array(np.asarray(number)) for number in numbers])
 
 
-def _functions(run: Setup) -> str:
+def _functions(here: Setup) -> str:
     """A digest of the equations of all functions, in their places, with what they close over."""
-    program, domain = run.program, run.problem.domain
+    program, domain = here.program, here.problem.domain
     parts: list[Any] = [program.fixed, program.families]
     parts += [[digest_array(constant) for constant in group] for group in program.constants]
     if not isinstance(domain, Reals):
-        at = program.parameters.arrays(np.zeros(program.parameters.size, run.dtype))
+        at = program.parameters.arrays(np.zeros(program.parameters.size, here.dtype))
         parts.append(digest_function(*trace(domain.project, at)))
     return digest_of(parts)

@@ -26,26 +26,22 @@ def to_its_end(
     method: Method, here: Setup, state: State, leg: Leg, copy: int = 0, keep: bool = True
 ) -> tuple[State, Any, Leg, Status | None]:
     """A leg taken to its end, with what its steps saw, and what stopped it; with `keep`, checkpoints hold it between chunks."""
-    try:
-        return state, *_chunks(method, here, state, leg, copy, keep)
-    except jax.errors.JaxRuntimeError as error:
-        if not memory.is_out_of_memory(error):
-            raise
-        first = error
-    if memory.shrink():
-        state = replace(state, micro=here.micro_batch(state.scales))
-        log.warning("The device ran out of memory: once more with micro-batches of %d samples", state.micro)
+    while True:
         try:
             return state, *_chunks(method, here, state, leg, copy, keep)
         except jax.errors.JaxRuntimeError as error:
             if not memory.is_out_of_memory(error):
                 raise
-            first = error
+            last = error
+        if not memory.shrink():
+            break
+        state = replace(state, micro=here.micro_batch(state.scales))
+        log.warning("The device ran out of memory: once more with micro-batches of %d samples", state.micro)
     raise OutOfDeviceMemory(
         f"the device has too little memory for this problem, also with micro-batches of {state.micro} samples",
         "room for the data, a few gradients, and one micro-batch",
         "use float32 data, shard them over more devices, keep them on the disk, or make the model smaller",
-    ) from first
+    ) from last
 
 
 def _chunks(

@@ -56,18 +56,18 @@ class TheorySchedule:
         """gamma_k."""
         return outer.dual_bound(k, self.constants.sampled_constraint_bound, self.schedule.initial_penalty)
 
-    def request(self, run: Setup, state: State, oracle: Lagrangian) -> tuple[State, Goal, Boost | None]:
+    def request(self, here: Setup, state: State, oracle: Lagrangian) -> tuple[State, Goal, Boost | None]:
         """What is asked of each copy of the present inner solve, and how copies are checked (None: one copy, unchecked)."""
         size, penalty = float(np.linalg.norm(state.multipliers)), state.penalty
-        here = Schedule(initial_penalty=penalty, growth=self.schedule.growth, multiplier_bound=size)
-        bound = gap.deterministic_bound(self.constants, here, 0)
+        local = Schedule(initial_penalty=penalty, growth=self.schedule.growth, multiplier_bound=size)
+        bound = gap.deterministic_bound(self.constants, local, 0)
         if oracle.population is not None:
             value, work = _value(oracle, state.z)
             state = replace(state, work=state.work + work.tally())
             bound = min(bound, gap.bound_from_values(float(value), -self.constants.objective_bound, size, penalty))
         constants = subproblem_constants(self.constants, size, penalty, bound, sharp=self.solver.sharp)
-        gradient, curvature = gradient_tolerance(run, state), run.settings.tolerance.curvature
-        boost = self._boost(constants, gradient, curvature, here)
+        gradient, curvature = gradient_tolerance(here, state), here.settings.tolerance.curvature
+        boost = self._boost(constants, gradient, curvature, local)
         if boost is not None:
             gradient, curvature = boost.gradient_tolerance, boost.curvature_tolerance
         goal = Goal(
@@ -82,11 +82,13 @@ class TheorySchedule:
         )
         return state, goal, boost
 
-    def _boost(self, constants: SubproblemConstants, gradient: float, curvature: float, here: Schedule) -> Boost | None:
+    def _boost(
+        self, constants: SubproblemConstants, gradient: float, curvature: float, local: Schedule
+    ) -> Boost | None:
         base = self.solver.guarantee
         assert base is not None
         if self.option == "I":
-            bound = boosting.gradient_bound(self.constants, here, here.initial_penalty)
+            bound = boosting.gradient_bound(self.constants, local, local.initial_penalty)
             one = boosting.option_one(constants, gradient, curvature, bound, base)
             halves = one.gradient_tolerance, one.curvature_tolerance
             return boosting.boost(constants, *halves, 1 - one.failure, base)
@@ -96,14 +98,14 @@ class TheorySchedule:
         return boosting.boost(constants, gradient, curvature, wanted, base) if wanted > base else None
 
 
-def make_schedule(run: Setup, state: State) -> tuple[State, TheorySchedule]:
+def make_schedule(here: Setup, state: State) -> tuple[State, TheorySchedule]:
     """The schedule of a theory mode from the constants, which are estimated where none were given."""
-    solver, form, settings = run.solver, run.form(state.scales), run.settings
+    solver, form, settings = here.solver, here.form(state.scales), here.settings
     assert isinstance(solver, TheorySolver)
     warnings: tuple[str, ...] = ()
     constants = settings.constants
     if constants is None:
-        estimated = measure_constants(form, run.data, state.z, fold_in(run.key, (1 << 30) - 1))
+        estimated = measure_constants(form, here.data, state.z, fold_in(here.key, (1 << 30) - 1))
         state = replace(state, work=state.work + estimated.work)
         constants, warnings = estimated.constants, (ESTIMATED,)
     for what, given, found in (
