@@ -8,17 +8,22 @@ PYTHON ?= python3.13 python3.12 python3.11 python3
 # Test processes: one per core, at most four, since each holds its own copy of JAX.
 WORKERS ?= auto
 
+# The long fuzz of the judge: its seconds, and its processes, each of which takes one core and up to 2 GB.
+FUZZ_SECONDS ?= 3600
+FUZZ_WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
+
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-PYTEST := $(BIN)/python -m pytest --numprocesses=$(WORKERS) --maxprocesses=4 --dist=worksteal
+# Two test processes on two cores: a second BLAS thread in each would only wait for the first.
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=$(WORKERS) --maxprocesses=4 --dist=worksteal
 
 # pyright runs on the Node.js that constraints.txt pins and asks no server for a newer version.
 export PYRIGHT_PYTHON_GLOBAL_NODE := 0
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help setup demo test test-slow check bench bench-gpu docs clean
+.PHONY: help setup demo test quick test-slow fuzz check lint types fast fix bench bench-gpu docs clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -51,16 +56,34 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)  ## solve a problem three ways; leaves runs/demo/report.html
 	$(BIN)/python -m mescal.demo
 
-test: check  ## run the checks, then the fast tests (what CI runs)
+# Types are checked beside the tests, in their first half minute.
+test: lint  ## run the checks and the fast tests (what CI runs)
+	@$(MAKE) --no-print-directory --jobs=2 types fast
+
+fast: $(STAMP)
 	$(PYTEST)
+
+quick: $(STAMP)  ## run the most telling of the fast tests, in under a minute
+	$(PYTEST) -m "quick and not slow"
 
 test-slow: $(STAMP)  ## run the slow tests alone
 	$(PYTEST) -m slow
 
-check: $(STAMP)  ## lint, formatting and types
+fuzz: $(STAMP)  ## fuzz the judge for FUZZ_SECONDS in FUZZ_WORKERS processes; stores what it counts
+	$(BIN)/python -m benchmarks fuzz --seconds $(FUZZ_SECONDS) --workers $(FUZZ_WORKERS)
+
+check: lint types  ## lint, formatting and types
+
+lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(STAMP)
 	$(BIN)/pyright
+
+fix: $(STAMP)  ## repair what lint and formatting find, as far as ruff can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
 
 bench: $(STAMP)  ## run the benchmarks and store their numbers
 	$(BIN)/python -m benchmarks

@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
-APART = ("gpu", "noisy_cutest")  # run only when named: they need another machine, or hours
+APART = (
+    "coverage",
+    "fuzz",
+    "gpu",
+    "judged_runs",
+    "noisy_cutest",
+)  # run only when named: they need another machine, or hours
 
 
 def names() -> list[str]:
@@ -46,6 +52,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs; stored only with --out")
     parser.add_argument("--out", type=Path, help="folder for the results; default: benchmarks/results")
     parser.add_argument("--threads", type=int, default=1, help="of numpy and of mescal alike; default: 1")
+    parser.add_argument(
+        "--workers", type=int, default=1, help="processes of benchmarks that spread their work; default: 1"
+    )
     parser.add_argument("--seconds", type=float, help="start no new run of a store after that; call again to go on")
     parser.add_argument(
         "--part", default="1/1", help="of a store's runs, for several processes: 1/2 and 2/2; default: 1/1"
@@ -62,19 +71,19 @@ def main(arguments: list[str] | None = None) -> int:
     unknown = sorted(set(options.names) - set(names()))
     if unknown:
         parser.error(f"no benchmark named {', '.join(unknown)}; there are {', '.join(names())}")
-    if options.threads < 1:
-        parser.error("--threads must be at least 1")
+    if options.threads < 1 or options.workers < 1:
+        parser.error("--threads and --workers must be at least 1")
     part = re.fullmatch(r"(\d+)/(\d+)", options.part)
     if part is None or not 1 <= int(part[1]) <= int(part[2]):
         parser.error(f"--part {options.part} is not of the form 1/2, 2/2")
     if options.seconds is not None and options.seconds < 0:
         parser.error("--seconds must be at least 0")
-    threads = hold_to(options.threads, int(part[1]))
+    threads = hold_to(max(options.threads, options.workers), int(part[1]))
     record = importlib.import_module("benchmarks._record")
     limits: Any = importlib.import_module("benchmarks._measure")
     limits.seconds_left = options.seconds
     limits.part = int(part[1]), int(part[2])
-    limits.only = tuple(options.only)
+    limits.only, limits.workers = tuple(options.only), options.workers
     out = options.out or (None if options.quick or options.only else FOLDER / "results")
     met = True
     for name in options.names or [name for name in names() if name not in APART]:

@@ -18,6 +18,9 @@ import numpy as np
 seconds_left: float | None = None  # after which no new run is started; None: they end
 part: tuple[int, int] = (1, 1)  # this process takes the k-th of so many shares
 
+# For benchmarks that spread their work over processes.
+workers: int = 1
+
 # For benchmarks whose rows can be measured one by one.
 only: tuple[str, ...] = ()  # those that were asked for; none: all
 

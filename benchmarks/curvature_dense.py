@@ -43,7 +43,7 @@ def _case(report: Report, name: str, size: int, d: int, quick: bool):
     def variant(chunk: int | None = None, blocks: int | None = None, directions: bool = False) -> Callable[[], None]:
         # A function of its own, so that nothing compiled for another variant is used.
         hessian = compiled(lambda program, data, x, weight: look.hessian(program, data, x, 1.0, weight))
-        body = look._product_sums if directions else look._matrix_sums
+        body = (lambda *given, kind: look._product_sums(*given)) if directions else look._matrix_sums
 
         def action():
             with (

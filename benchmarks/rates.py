@@ -30,6 +30,7 @@ SEEDS = range(3)
 DIMENSION, ROWS, NOISE = 8, 2, 0.3
 THEORY_LADDER = (0.2, 0.15, 0.11, 0.08, 0.06)
 THEORY_CURVATURE = 0.3
+SCHEDULE = mescal.Outer(penalty=1.0, growth=4.0)  # of theory modes
 AFFORDABLE = 1e8  # gradients + 2 products of a run of a theory mode, at most
 CONFIDENCE = 0.95  # of the one-sided bound on a slope
 
@@ -125,10 +126,10 @@ def run(quick: bool) -> Report:
     for solver in PRACTICAL:
         _measure(report, "practical modes", solver, solver, 0.5, ladder(solver, problem, start, seeds, rungs))
     problem, start, constants = known_problem()
-    for solver in () if quick else (SgHvNcTheory(sharp=True), Natasha2Theory(sharp=True), SpiderTheory(sharp=True)):
+    for mode in () if quick else (SgHvNcTheory, Natasha2Theory, SpiderTheory):
+        solver = mode(sharp=True, constants=constants)
         rungs = [Tolerance(eps, THEORY_CURVATURE) for eps in THEORY_LADDER]
-        given = {"constants": constants, "penalty": 1.0, "growth": 4.0, "max_work": AFFORDABLE}
-        runs = ladder(solver, problem, start, seeds, rungs, **given)
+        runs = ladder(solver, problem, start, seeds, rungs, outer=SCHEDULE, max_work=AFFORDABLE)
         _measure(report, "theory modes", solver.name, solver, 0.0, runs)
     return report
 

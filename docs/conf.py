@@ -41,7 +41,8 @@ html_theme = "furo"
 html_title = f"mescal {release}"
 
 autodoc_member_order = "bysource"
-autodoc_preserve_defaults = True
+# `minimize` shows settings that stand nowhere in its source, so that defaults cannot be read from there.
+autodoc_preserve_defaults = False
 autodoc_default_options = {"members": True, "imported-members": True}
 
 

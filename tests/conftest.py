@@ -1,5 +1,7 @@
 """Shared pieces of the tests: small problems, keys, and where the real data are."""
 
+import ctypes
+import gc
 import os
 import signal
 from pathlib import Path
@@ -30,12 +32,27 @@ def data_folder() -> Path:
     return Path(folder)
 
 
+def pytest_configure(config):
+    """Programs that the fast tests write themselves are compiled without optimising them: they run once.
+
+    Those of the library name their options, and stay bit for bit what users have (`compiling.py`).
+    """
+    if "not slow" in config.option.markexpr:
+        jax.config.update("jax_disable_most_optimizations", True)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def bounded_memory():
-    """Between two files, drop what was compiled where it has grown large: every test process compiles hundreds of programs."""
+    """Between two files, drop what was compiled where it has grown large: every test process compiles hundreds of programs.
+
+    What was dropped is given back to the system: a process that stays large would compile everything anew for every file.
+    """
     yield
     if psutil.Process().memory_info().rss > LARGE:
         jax.clear_caches()
+        gc.collect()
+        if hasattr(ctypes.CDLL(None), "malloc_trim"):  # glibc keeps what is freed otherwise: 919 MB instead of 378
+            ctypes.CDLL(None).malloc_trim(0)
 
 
 @pytest.fixture(scope="session")

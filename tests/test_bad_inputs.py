@@ -3,6 +3,7 @@
 `InputTypeError` is for what is no number, no array, no path or no function at all; `InputError` for numbers that cannot be meant.
 """
 
+import dataclasses
 import operator
 from decimal import Decimal
 from fractions import Fraction
@@ -237,23 +238,34 @@ def test_tolerances_that_are_no_numbers(value):
             Tolerance(0.1, 0.1, relative=value)
 
 
-NUMBERS = ("max_outer", "penalty", "growth", "confidence", "checkpoint_seconds", "seed")
+def asked(name, value):
+    """What takes the setting of that name: `minimize`, its outer loop, its checkpoints, or a theory mode."""
+    if name in ("constants", "success", "option"):
+        return mescal.solvers.get("spider-theory", **{name: value})
+    if name == "seconds":
+        return mescal.Checkpoint("run", seconds=value)
+    if name in (field.name for field in dataclasses.fields(mescal.Outer)):
+        return mescal.Outer(**{name: value})
+    return mescal.minimize(PROBLEM, X0, **{name: value})
+
+
+NUMBERS = ("max_outer", "max_inner", "penalty", "growth", "confidence", "seconds", "seed")
 WORDS = ("cone", "record", "option", "solver")
 
 
 @pytest.mark.parametrize("value", NO_ARRAYS.values(), ids=NO_ARRAYS.keys())
 @pytest.mark.parametrize("name", [*NUMBERS, *WORDS, "max_work", "max_seconds", "watchdog", "success", "bounded_dual", "scale",
-                                  "callback", "progress", "checkpoint", "start", "constants"])  # fmt: skip
+                                  "callback", "progress", "checkpoint", "start", "constants", "outer"])  # fmt: skip
 def test_settings_that_are_something_else(name, value):
     with pytest.raises(InputError):
-        mescal.minimize(PROBLEM, X0, **{name: value})
+        asked(name, value)
 
 
 @pytest.mark.parametrize("value", NO_NUMBERS.values(), ids=NO_NUMBERS.keys())
-@pytest.mark.parametrize("name", ["penalty", "growth", "confidence", "checkpoint_seconds", "seed"])
+@pytest.mark.parametrize("name", ["penalty", "growth", "confidence", "seconds", "seed"])
 def test_settings_that_are_no_numbers(name, value):
     with pytest.raises(InputError):
-        mescal.minimize(PROBLEM, X0, **{name: value})
+        asked(name, value)
 
 
 OTHERS = {"yes": "yes", "1": 1, "None": None, "an array": np.array([1, 0]), "a list": [], "text": np.str_("True")}
@@ -312,7 +324,7 @@ def test_starts_that_are_no_numbers(x0):
 @pytest.mark.parametrize("solver", ["auto", "newton-cg", "spider", "scr"])
 def test_advice_names_a_solver_that_exists(solver):
     with pytest.raises(InputError) as caught:
-        mescal.minimize(PROBLEM, X0, solver=solver, success=0.9)
+        mescal.solvers.get(solver, success=0.9)
     named = caught.value.advice.split("'")[1]
     assert named in mescal.solvers.names() and named.endswith("-theory")
 
@@ -334,3 +346,43 @@ def test_a_sampler_has_no_rows_to_drop():
     with pytest.raises(InputError, match="a sampler drew NaN or infinity") as caught:
         mescal.certify(problem, X0)
     assert "rows" not in caught.value.advice and "draw(key)" in caught.value.advice
+
+
+@jax.custom_vjp
+def ruled_backwards(x):
+    return x @ x
+
+
+ruled_backwards.defvjp(lambda x: (x @ x, x), lambda x, slope: (2 * slope * x,))
+UNDIFFERENTIABLE = {
+    "while": lambda x: jax.lax.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] + x @ x), (0, 0.0 * x[0]))[1],
+    "while in a scan": lambda x: jax.lax.scan(
+        lambda s, _: (UNDIFFERENTIABLE["while"](x) + s, None), 0 * x[0], length=2
+    )[0],
+    "custom_vjp": ruled_backwards,
+    "callback": lambda x: jax.pure_callback(
+        lambda v: v @ v, jax.ShapeDtypeStruct((), x.dtype), x, vmap_method="sequential"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNDIFFERENTIABLE)
+def test_functions_that_cannot_be_differentiated_twice_are_named(name):
+    with pytest.raises(InputTypeError, match=r"cannot be differentiated twice"):
+        mescal.certify(mescal.Problem(E(UNDIFFERENTIABLE[name])), X0, tol=0.01)
+    with pytest.raises(InputTypeError, match=r"cannot be differentiated twice"):
+        mescal.minimize(mescal.Problem(E(lambda x: x @ x), {"c": E(UNDIFFERENTIABLE[name]) <= 1.0}), X0, tol=0.01)
+
+
+def test_loops_and_rules_that_can_be_differentiated_are_used():
+    smooth = {
+        "scan": lambda x: jax.lax.scan(lambda s, a: (0.5 * s + a * a, None), 0 * x[0], x)[0],
+        "fori_loop": lambda x: jax.lax.fori_loop(0, 3, lambda i, s: s + x @ x, 0 * x[0]),
+        "cond": lambda x: jax.lax.cond(x[0] < 1, lambda v: v @ v, lambda v: 2 * v @ v, x),
+        "solve": lambda x: x @ jnp.linalg.solve(jnp.eye(2) * (2 + x[0]), x),
+        "while without x": lambda x: (x @ x) * jax.lax.while_loop(lambda s: s < 3.0, lambda s: s + 1, 0.0),
+        "checkpoint": jax.checkpoint(lambda x: jnp.sum(jnp.cosh(x))),
+        "softmax": lambda x: x @ x - jax.nn.softmax(x)[0] - jax.nn.softmax(x)[1],
+    }
+    for name, fn in smooth.items():
+        assert mescal.certify(mescal.Problem(E(fn)), X0, tol=0.01).passes(0.01), name

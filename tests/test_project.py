@@ -14,6 +14,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+pytestmark = pytest.mark.quick
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "mescal"
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -25,12 +27,14 @@ LAYERS = [
     "version",
     "importing",
     "errors",
-    "options",
+    "checks",
     "files",
+    "blas",
     "compiling",
     "sets",
     "problem",
     "oracle",
+    "forms",
     "curvature",
     "theory",
     "solvers",
@@ -262,8 +266,11 @@ def test_make_help_lists_every_target(arguments):
         "setup",
         "demo",
         "test",
+        "quick",
         "test-slow",
+        "fuzz",
         "check",
+        "fix",
         "bench",
         "bench-gpu",
         "docs",

@@ -23,12 +23,26 @@ with _collector_at_rest():
         Expectation as Expectation,
         Problem as Problem,
         Sampler as Sampler,
+        chance as chance,
+        cvar as cvar,
+        entropic as entropic,
+        of as of,
         on_disk as on_disk,
+        rate as rate,
+        ratio as ratio,
         shard as shard,
         stream as stream,
         subsample as subsample,
+        variance as variance,
+        worst as worst,
     )
-    from .run import Result as Result, Status as Status, minimize as minimize
+    from .run import (
+        Checkpoint as Checkpoint,
+        Outer as Outer,
+        Result as Result,
+        Status as Status,
+        minimize as minimize,
+    )
     from .version import __version__ as __version__
 
 # What a call of `minimize` does not need is imported on first use; `estimators` needs scikit-learn, which the rest does not.

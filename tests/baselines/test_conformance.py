@@ -153,7 +153,8 @@ class TestDeclines:
 def test_a_run_that_is_carried_on_ends_as_if_it_had_never_stopped(known, solved, name, tmp_path):
     """From what a budget leaves, inside of a leg."""
     whole, at = solved[name], known[name]
-    half = at.solve(name, max_work=whole.work.total / 8, checkpoint=tmp_path, checkpoint_seconds=0.0)
+    kept = mescal.Checkpoint(tmp_path, seconds=0.0)
+    half = at.solve(name, max_work=whole.work.total / 8, checkpoint=kept)
     assert half.status is Status.WORK_LIMIT
     resumed = mescal.resume(tmp_path, at.problem, max_work=2e7)
     np.testing.assert_array_equal(resumed.x, whole.x)

@@ -7,7 +7,7 @@ import mescal
 from mescal import E, baselines
 from mescal.baselines.legs import prepare
 from mescal.baselines.view import View
-from mescal.run.settings import check_settings
+from mescal.run.settings import Settings
 from mescal.solvers.drive import compiled_advance as advance, compiled_begin as begin
 from mescal.testing import count_calls
 
@@ -30,9 +30,7 @@ def test_counters_are_the_calls_of_the_running_program(known, name):
     counted = mescal.Problem(
         E(objective, over=samples), {"c": body <= bound if constraint.kind == "<=" else body == bound}
     )
-    asked = {"max_outer": 1, "max_inner": 1, "penalty": 1.1, "growth": 2.0, "bounded_dual": True, "scale": False}
-    asked |= {"tol": 1e-6, "cone": "paper", "seed": 0, "record": None, "confidence": 0.95, "max_work": None}
-    settings = check_settings(**asked, max_seconds=None, callback=None, progress=None)
+    settings = Settings(tol=1e-6, cone="paper", max_outer=1)
     run = prepare(counted, at.x0, baseline, settings)
     view = View(run.here, run.state)
     oracle, plan = view.oracle(), baseline.plan(view)

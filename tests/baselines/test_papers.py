@@ -13,16 +13,13 @@ from mescal.baselines.measure import Measured
 from mescal.baselines.stoch_sqp import ETA, fall, longest
 from mescal.baselines.view import View
 from mescal.run.dual import summable_bound
-from mescal.run.settings import check_settings
+from mescal.run.settings import Settings
 from mescal.solvers.drive import compiled_advance as advance, compiled_begin as begin
-
-SETTINGS = {"max_outer": 1, "max_inner": 1, "penalty": 1.1, "growth": 2.0, "bounded_dual": True, "scale": False}
 
 
 def start(baseline, known, tol=0.01, seed=0):
     """A run after its first measurement, as the baseline sees it, and its oracle."""
-    asked = SETTINGS | {"tol": tol, "cone": "paper", "seed": seed, "record": None, "confidence": 0.95}
-    settings = check_settings(**asked, max_work=None, max_seconds=None, callback=None, progress=None)
+    settings = Settings(tol=tol, cone="paper", seed=seed, max_outer=1)
     run = prepare(known.problem, known.x0, baseline, settings)
     view = View(run.here, run.state)
     return view, view.oracle()

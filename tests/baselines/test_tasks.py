@@ -2,7 +2,7 @@
 
 import pytest
 
-from mescal import baselines
+from mescal import Status, baselines
 from mescal.experiments import run, task
 from mescal.experiments.task import method
 
@@ -12,11 +12,11 @@ def test_a_run_folder_like_any_other(tmp_path):
         "saddles/circle", parameters={"sigma": 0.0}, solver="stoch-sqp", max_outer=3, record="exact", max_work=1e6
     )
     stored = run(asked, tmp_path / "a")
-    assert stored.result is not None and stored.result["solver"] == "stoch-sqp"
-    assert stored.result["status"] == "outer_limit" and not stored.converged
-    assert stored.result["outer_iterations"] == 3
+    assert stored.result is not None and stored.result.solver == "stoch-sqp"
+    assert stored.result.status is Status.OUTER_LIMIT and not stored.converged
+    assert stored.result.outer_iterations == 3
     again = run(asked, tmp_path / "a")
-    assert again.result == stored.result
+    assert again.result is not None and again.result.seconds == stored.result.seconds
     header, start, *rows = (tmp_path / "a" / "history.csv").read_text(encoding="utf-8").splitlines()
     assert "exact:curvature" in header and start.startswith("-1,") and len(rows) == 3
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == [

@@ -12,6 +12,8 @@ from mescal import E
 from mescal.certificate import second_order
 from mescal.sets import Ball, Box, Product, Reals
 
+pytestmark = pytest.mark.quick
+
 
 def verdicts(certificate, tol=1e-6):
     """What each cone would decide."""

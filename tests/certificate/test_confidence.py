@@ -2,8 +2,9 @@
 
 Thresholds. At confidence 0.95 each of the three measures has the failure probability 0.05/3, and all three together 0.05. If
 the bounds were exactly that tight, fewer than 930 of 1,000 repetitions would hold jointly with probability 0.23 % (binomial
-with 0.95), a single measure (0.983) in fewer than 930 of 1,000 with probability 1e-23 and in fewer than 93 of 100 with
-probability 0.03 %. The bounds are conservative and the seeds are fixed, so these tests do not flicker.
+with 0.95) and fewer than 180 of 200 with probability 0.12 %; a single measure (0.983) would hold in fewer than 930 of 1,000 with
+probability 1e-23 and in fewer than 93 of 100 with probability 0.03 %. The bounds are conservative and the seeds are fixed, so
+these tests do not flicker.
 
 Functions are shared between problems, and numbers that differ are coefficients: what is compiled is compiled once.
 """
@@ -20,7 +21,6 @@ from mescal.certificate import confidence, sampled
 from mescal.oracle.evaluator import evaluator_of
 from mescal.sets import Ball, Box, NonNegative
 
-REPETITIONS = 1000
 SAMPLES = 512
 HESSIAN = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, 0.3], [0.0, 0.3, -0.5]])
 ROWS = np.array([[1.0, 0.5, -0.3], [0.2, -1.0, 0.4], [0.5, 0.5, 1.0]])  # the Jacobian at X
@@ -87,20 +87,24 @@ def widths(certificate) -> np.ndarray:
     return np.array([measured.upper - measured.lower for measured in measures(certificate).values()])
 
 
-def test_bounds_cover_separately_and_together():
+@pytest.mark.parametrize(
+    ("repetitions", "least"), [(200, 0.9), pytest.param(1000, 0.93, marks=pytest.mark.slow)], ids=["200", "1000"]
+)
+def test_bounds_cover_separately_and_together(repetitions, least):
     found, covered = [], []
-    for seed in range(REPETITIONS):
+    for seed in range(repetitions):
         certificate = mescal.certify(STREAM, X, samples=SAMPLES, seed=seed)
         expected = truth(certificate)
         covered.append({n: m.lower <= expected[n] <= m.upper for n, m in measures(certificate).items()})
         found.append(certificate)
     for name in ("stationarity", "feasibility", "whole", "paper", "critical"):
-        assert np.mean([holds[name] for holds in covered]) >= 0.93, name
+        assert np.mean([holds[name] for holds in covered]) >= least, name
     for cone in ("whole", "paper", "critical"):
         together = ("stationarity", "feasibility", cone)
-        assert np.mean([all(holds[name] for name in together) for holds in covered]) >= 0.93, cone
-    # The objective has an ordinary interval of its own: within 4 standard errors (0.7 % each) of 95 %.
-    assert np.mean([holds["objective"] for holds in covered]) == pytest.approx(0.95, abs=4 * 0.007)
+        assert np.mean([all(holds[name] for name in together) for holds in covered]) >= least, cone
+    # The objective has an ordinary interval of its own: within 4 standard errors of 95 %.
+    error = np.sqrt(0.05 * 0.95 / repetitions)
+    assert np.mean([holds["objective"] for holds in covered]) == pytest.approx(0.95, abs=4 * error)
 
     # The bounds are not vacuous: radii of a few standard errors of the gradient and of the constraints.
     lam = np.array([[c.multipliers["equal"], *c.multipliers["at most"]] for c in found[:20]])
@@ -116,7 +120,7 @@ def test_bounds_cover_separately_and_together():
     # Equal seeds, equal samples; other seeds, other samples.
     again = mescal.certify(STREAM, X, samples=SAMPLES, seed=0)
     assert measures(again) == measures(found[0])
-    assert len({c.stationarity.value for c in found}) == len({c.feasibility.value for c in found}) == REPETITIONS
+    assert len({c.stationarity.value for c in found}) == len({c.feasibility.value for c in found}) == repetitions
 
     # Four times the samples, half the radius.
     more = np.mean([widths(mescal.certify(STREAM, X, samples=4 * SAMPLES, seed=seed)) for seed in range(10)], axis=0)

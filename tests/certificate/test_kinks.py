@@ -43,7 +43,52 @@ def test_wrong_derivatives_pass_nowhere(name):
     found = mescal.certify(mescal.Problem(E(WRONG[name])), np.zeros(3), tol=0.01, cone="critical")
     assert found.stationarity.value <= 1 + 1e-9
     assert not found.passes(0.01)
-    assert any("kink" in sentence or "jump" in sentence for sentence in found.warnings)
+    assert any(NAMED[name] in sentence for sentence in found.warnings), found.warnings
+
+
+NAMED = dict.fromkeys(WRONG, "There is a kink at x") | {
+    "bent where": "Gradients have a kink at x: the functions are not twice differentiable there",
+    "floor": "There is a jump at x",
+    "round": "There is a jump at x",
+    "stop_gradient": "it is not the function's own",
+    "a rule that lies": "it is not the function's own",
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_runs_do_not_converge_there(name):
+    """From the origin, at which the gradient vanishes as JAX has it, wherever they go."""
+    result = mescal.minimize(mescal.Problem(E(WRONG[name])), np.zeros(3), solver="newton-cg", tol=0.01, max_outer=3)
+    truth = WRONG[name](np.asarray(result.x))
+    worse = min(float(WRONG[name](np.asarray(result.x) + 0.05 * s * e)) for e in np.eye(3) for s in (1, -1))
+    assert not result.converged or truth <= worse + 0.01, result
+
+
+@pytest.mark.parametrize("solver", ["newton-cg", "spider"])
+@pytest.mark.parametrize("name", ["abs", "lasso", "relu"])
+def test_a_run_that_ends_beside_a_kink_says_so(name, solver):
+    """The minimisers of |x| and of |x|^2/2 + 0.3|x|_1 are kinks, and those of a mean of hinges lie among them."""
+    kinked = {
+        "abs": E(lambda x: jnp.sum(jnp.abs(x))),
+        "lasso": E(lambda x, a: 0.5 * jnp.sum((x - 0.1 * a) ** 2) + 0.3 * jnp.sum(jnp.abs(x)), over=ROWS),
+        "relu": E(lambda x, a: jax.nn.relu(1 - a @ x) + 0.01 * x @ x, over=ROWS),
+    }
+    x0 = np.array([0.5, 0.3, -0.7])
+    result = mescal.minimize(
+        mescal.Problem(kinked[name]), x0, solver=solver, tol=1e-3, max_outer=8, outer=mescal.Outer(max_inner=300)
+    )
+    assert result.status is mescal.Status.KINK and not result.converged
+    assert "there is a kink" in str(result) and "State the problem smoothly" in str(result)
+
+
+def test_runs_that_stop_early_on_smooth_functions_are_beside_no_kink():
+    for scale in (1e-2, 1.0, 1e6):
+        problem = mescal.Problem(E(lambda x, a, s=scale: smooth(x / s, a), over=ROWS))
+        x0 = scale * np.array([0.5, 0.3, -0.7])
+        result = mescal.minimize(
+            problem, x0, solver="spider", tol=1e-9 / scale, max_outer=1, outer=mescal.Outer(max_inner=2)
+        )
+        assert result.status is mescal.Status.OUTER_LIMIT
 
 
 def test_a_kink_at_the_solution_is_named():
@@ -88,3 +133,30 @@ def test_steps_stay_inside_the_domain(domain):
     problem = mescal.Problem(E(lambda x: jnp.sum((x + 1e-3) ** 1.5 + 2 * x)), domain=domain)
     found = mescal.certify(problem, np.zeros(2), tol=0.01, cone="critical")
     assert found.passes(0.01) and not any("do not change as" in s for s in found.warnings)
+
+
+@pytest.mark.parametrize("tol", [100.0, 1.0, None])
+@pytest.mark.parametrize("size", [1.0, 1e-3, 1e-5])
+def test_a_kink_that_does_not_matter_at_one_tolerance_passes_at_no_tighter_one(tol, size):
+    """A certificate may be asked with another tolerance than it was made for: what was not looked into is no evidence then."""
+    kinks = {
+        "bend": lambda x: size * (0.1 * x @ x - jnp.where(x[0] > 0, x[0] ** 2, 0.0)),
+        "slope": lambda x: size * (x @ x - jax.nn.relu(x[0])),
+    }
+    for name, fn in kinks.items():
+        found = mescal.certify(mescal.Problem(E(fn)), np.zeros(2), tol=tol)
+        assert not found.passes(size / 100), (name, found)
+
+
+def test_functions_that_only_look_rough_pass_at_tighter_tolerances():
+    """A network whose kinks lie elsewhere is known to its quotients, which fall with the step."""
+    problem = mescal.Problem(E(lambda x: x @ x + jax.nn.relu(x[0] - 1)))
+    assert mescal.certify(problem, np.zeros(3), tol=1.0).passes(1e-6)
+
+
+def test_a_function_without_values_beside_x_passes_nowhere():
+    """And one whose domain merely ends near x passes, as shorter steps stay inside of it."""
+    lonely = mescal.Problem(E(lambda x: x @ x + jnp.where(jnp.all(x == 0), 0.0, jnp.nan)))
+    assert not mescal.certify(lonely, np.zeros(2), tol=0.01).passes(0.01)
+    ending = mescal.Problem(E(lambda x: x @ x + jnp.where(x[0] > -1e-9, jax.nn.relu(x[0] + 1), jnp.nan) - x[0]))
+    assert mescal.certify(ending, np.zeros(2), tol=0.01).passes(0.01)

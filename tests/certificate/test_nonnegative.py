@@ -39,6 +39,30 @@ def test_active_set_alone_is_optimal_too():
         check(A, b, NonnegativeLeastSquares(A)._active_set(b, 1e-13 * float(np.linalg.norm(b))))
 
 
+def test_targets_that_are_orthogonal_to_columns_up_to_rounding():
+    """Points on a face, as projections meet them: scipy.optimize.nnls 1.17.1 is wrong on the first by 0.98 |b|."""
+    first = np.array(
+        [
+            [0.8284051911678317, -0.4044634979595409, -0.24232129947669456],
+            [-0.4646237205911671, 0.8871719496706713, -0.1976369472548584],
+            [0.3128412337116214, 0.2221153090983878, -0.9498526332540782],
+        ]
+    )
+    check(first, b := np.array([-0.8342058560945, -0.4574269139307814, 0.3079954676117882]), solved(first, b))
+    rng = np.random.default_rng(4)
+    for n, k in ((3, 3), (4, 6), (8, 8), (20, 30)):
+        for _ in range(50):
+            A = rng.standard_normal((n, k))
+            A = A / np.linalg.norm(A, axis=0)
+            held = np.linalg.qr(A[:, : n // 2])[0]
+            b = rng.standard_normal(n)
+            check(A, b := b - held @ (held.T @ b), solved(A, b))
+
+
+def solved(A, b):
+    return NonnegativeLeastSquares(A).solve(b)
+
+
 def test_projection_of_points_next_to_the_cone():
     """Vectors that miss the cone by 1e-6 of their length, with many conditions nearly tight."""
     rng = np.random.default_rng(3)

@@ -119,7 +119,7 @@ def test_magnitudes_are_those_of_every_path():
     with jax.enable_x64(True):
         np.testing.assert_allclose(magnitude(difference, jnp.asarray(u)), expected, rtol=1e-14)
         looped = magnitude(lambda v: jax.lax.fori_loop(0, 3, lambda i, w: A @ w, v), jnp.asarray(u))
-        np.testing.assert_allclose(looped, np.abs(np.linalg.matrix_power(A, 3) @ u), rtol=1e-13)
+        np.testing.assert_allclose(looped, np.linalg.matrix_power(np.abs(A), 3) @ u, rtol=1e-13)
     assert trace(difference, jax.ShapeDtypeStruct((3,), np.float32)).function.shape == (3,)
 
 
@@ -172,3 +172,75 @@ def test_functions_of_any_operations_have_bounds():
     found = mescal.certify(mescal.Problem(E(many, over=rows)), np.array([0.3, -0.6, 0.9, 1.2]), tol=0.01)
     assert 0 < found.stationarity.upper - found.stationarity.lower < 1e-9 * found.stationarity.value
     assert np.isfinite(found.curvature.lower) and not found.warnings
+
+
+LOSING = {
+    "rows that cancel": lambda x, a: ((x[0] + 1e16 * a) - 1e16 * a) ** 2,
+    "rows that cancel in a sum": lambda x, a: jnp.sum(jnp.stack([x[0], 1e16 * a, -1e16 * a])) ** 2,
+    "an offset in a wave": lambda x, a: -jnp.cos(1e8 * (x[0] - 0.9 + 1e-16 + a) - 1e8 * a),
+    "a power in a wave": lambda x, a: -jnp.cos(1e8 * jnp.exp(x[0] - 0.9 + 1e-16) - 1e8 * a),
+}
+
+
+@pytest.mark.parametrize("name", LOSING)
+def test_digits_that_are_lost_inside_a_function_count(name):
+    """At 0.9 the gradient as float64 has it may vanish, where the true one is at least 1; away from such numbers all is well."""
+    problem = mescal.Problem(E(LOSING[name], over=np.ones(3)))
+    found = mescal.certify(problem, np.array([0.9]), tol=0.01)
+    assert not found.passes(0.01) and found.stationarity.upper >= 0.9
+
+
+def test_a_constraint_that_loses_digits_is_met_by_no_point():
+    """x + a - a = 0 at x = 0.9."""
+    lost = {"c": E(lambda x, a: x[0] + 1e16 * a - 1e16 * a, over=np.ones(3)) == 0}
+    found = mescal.certify(mescal.Problem(E(lambda x: x @ x), lost), np.array([0.9]), {"c": [-1.8]}, tol=0.01)
+    assert not found.passes(0.01) and found.feasibility.upper >= 0.9
+
+
+def looped(rows):
+    """sum_i a_i x, one after the other."""
+    return lambda x: jax.lax.scan(lambda s, a: (s + a * x[0], None), 0 * x[0], jnp.asarray(rows))[0]
+
+
+INSIDE = {
+    "a scan": looped(np.concatenate([LARGE, -REORDERED])),
+    "two scans": lambda x: looped(LARGE)(x) - looped(REORDERED)(x),
+    "a loop": lambda x: jax.lax.fori_loop(
+        0, 400, lambda i, s: s + (jnp.asarray(LARGE)[i] - jnp.asarray(REORDERED)[i]) * x[0], 0 * x[0]
+    ),
+    "a checkpoint": jax.checkpoint(lambda x: jnp.sum(LARGE * x[0]) - jnp.sum(REORDERED * x[0])),
+}
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_what_cancels_inside_a_loop_is_rounding_too(name):
+    """A constraint that is zero as the sum of a loop: no multiplier makes x = 10 stationary, nor hides a saddle."""
+    zero = {"zero": E(INSIDE[name]) == 0}
+    problem = mescal.Problem(E(lambda x: (x[0] - 3) ** 2), zero)
+    for multipliers in (None, {"zero": [1e10]}, {"zero": [-1e10]}):
+        found = mescal.certify(problem, np.array([10.0]), multipliers, tol=0.01)
+        assert found.stationarity.upper > 0.1 and not any("do not change as" in s for s in found.warnings)
+    assert mescal.certify(problem, np.array([3.0]), tol=1e-2).passes(1e-2)
+    saddle = mescal.Problem(E(lambda x: x[1] ** 2 - (x[0] - 0.3) ** 2), zero)
+    found = mescal.certify(saddle, np.array([0.3, 0.0]), tol=0.01)
+    assert found.curvature.value < -1 and not found.passes(0.01)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-9, 1.0, 1e9])
+def test_a_rough_bound_is_no_less_than_the_bound_and_decides_nothing(scale):
+    """Half the price, both ends of it: it is taken where it is nothing beside the tolerance, and else the exact one is."""
+    rows, x = RNG.normal(size=(50, 4)), scale * RNG.normal(size=4)
+    problem = mescal.Problem(E(wave, over=rows) + E(lambda x: 0.1 * x @ x), {"c": E(form, over=rows) <= 1.0})
+    judge, weight = evaluator_of(problem, problem.bind(x)[0]), np.array([0.7])
+    exact, rough = judge.hessian_rounding(x, weight), judge.hessian_rounding(x, weight, rough=True)
+    for larger, bound in zip(rough, exact, strict=True):
+        assert (larger >= bound * (1 - 1e-12)).all()
+    value = mescal.certify(problem, x, {"c": weight}, tol=1.0).stationarity.value
+    loose, tight = (mescal.certify(problem, x, {"c": weight}, tol=tol).stationarity for tol in (1e6, 1e-12))
+    assert value < loose.upper <= value + 1.0 and tight.upper <= loose.upper
+
+
+def test_numbers_that_are_flushed_to_zero_are_not_taken_for_zero():
+    """A saddle in units of 1e-310: compiled programs see no curvature and no gradient at all."""
+    problem = mescal.Problem(E(lambda x: 1e-310 * (x[0] ** 2 - x[1] ** 2)))
+    assert not mescal.certify(problem, np.array([0.0, 1.0]), tol=1e-312).passes(1e-312)

@@ -62,3 +62,43 @@ def test_solver_and_judge_draw_from_one_law():
     for dtype in (np.float32, np.float64):
         program, _ = problem.bind(np.ones(1, dtype), dtype=dtype)
         assert next(iter(program.draws.values())).function.out.dtype == np.float32
+
+
+SHARP = {
+    "|x|^1.5": lambda x: jnp.sum(jnp.abs(x) ** 1.5),
+    "-|x|^1.9": lambda x: -jnp.sum(jnp.abs(x) ** 1.9),
+}
+
+
+@pytest.mark.parametrize("size", [2, 1600])
+@pytest.mark.parametrize("name", SHARP)
+def test_a_hessian_that_is_not_finite_decides_nothing(name, size):
+    """Formed or not: the gradient vanishes at 0 and is fit to be measured, the curvature is infinite or none."""
+    found = mescal.certify(mescal.Problem(E(SHARP[name])), np.zeros(size), tol=0.01)
+    assert not found.passes(0.01) and not found.refuses(0.01)
+    assert any(sentence.startswith("The Hessian is not finite at x") for sentence in found.warnings)
+
+
+@pytest.mark.parametrize("solver", ["newton-cg", "spider", "null-space"])
+def test_runs_from_points_without_derivatives_end_with_a_status(solver):
+    for fn in (SHARP["|x|^1.5"], jnp.linalg.norm, lambda x: jnp.sum(jnp.log(x - 1) ** 2)):
+        result = mescal.minimize(
+            mescal.Problem(E(fn)), np.zeros(2), solver=solver, max_outer=2, outer=mescal.Outer(max_inner=20)
+        )
+        assert not result.converged and result.status in (mescal.Status.OUTER_LIMIT, mescal.Status.NOT_FINITE)
+
+
+LARGE = {
+    "gradient": (lambda x: jnp.sum(1e200 * x**2), lambda x: x[0], np.array([1e10, 0.0]), None),
+    "Hessian": (lambda x: 1e200 * (x[0] ** 2 - x[1] ** 2), lambda x: x[0], np.zeros(2), None),
+    "multiplier": (lambda x: x @ x, lambda x: x[0], np.zeros(2), [1e200]),
+    "point": (lambda x: 1e-200 * x @ x, lambda x: x[0] - 1e200, np.array([1e200, 0.0]), None),
+    "short row": (lambda x: x @ x, lambda x: 1e-300 * x[0], np.array([1.0, 0.0]), [2e300]),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_numbers_whose_squares_overflow_pass_nothing_and_raise_nothing(name):
+    fn, c, x, multipliers = LARGE[name]
+    problem = mescal.Problem(E(fn), {"c": E(c) <= 0})
+    assert not mescal.certify(problem, x, multipliers, tol=0.01).passes(0.01)

@@ -9,6 +9,8 @@ import pytest
 from mescal import baselines as known_baselines, problems as known_problems, solvers as known_solvers
 from mescal.experiments import product
 
+pytestmark = pytest.mark.quick
+
 COMMANDS = ("solve", "certify", "resume", "report", "reproduce", "compare", "problems", "solvers", "datasets", "theory")
 
 

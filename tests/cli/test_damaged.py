@@ -167,6 +167,8 @@ def test_of_many_runs_the_damaged_one_is_left_out_and_named(mescal, copy, tmp_pa
     assert "is not what was written" in content["left_out"]["all/bad"]
     said = mescal("report", "all")
     assert said.exit_code == 0 and "left out all/bad: " in said.stderr and "left out all/model: " in said.stderr
+    page = (tmp_path / "all" / "report.html").read_text(encoding="utf-8")
+    assert "Left out" in page and "all/bad" in page and "is not what was written" in page and "all/model" in page
     compared = mescal("compare", "all", "--json")
     assert compared.exit_code == 1 and json.loads(compared.stdout)[0]["runs"] == 1
     assert "left out all/bad: " in compared.stderr
@@ -189,8 +191,13 @@ def test_a_measure_that_is_not_finite_is_not_met(copy):
     result = json.loads((copy / "result.json").read_text(encoding="utf-8"))
     for name in ("value", "upper"):
         result["certificate"]["stationarity"][name] = None
-    result["objective"] = None
-    (copy / "result.json").write_text(json.dumps(result | {"converged": False}), encoding="utf-8")
+    result |= {"objective": None, "converged": False, "status": "not_finite"}
+    (copy / "result.json").write_text(json.dumps(result), encoding="utf-8")
+    with pytest.raises(InputError, match=r"its certificate\.stationarity\.value is None") as error:
+        load_run(copy)
+    assert "null with its words beside it" in error.value.expected
+    result["certificate"]["stationarity"]["not_finite"] = {"value": "nan", "upper": "inf"}
+    (copy / "result.json").write_text(json.dumps(result | {"not_finite": {"objective": "nan"}}), encoding="utf-8")
     console = Console(record=True, width=200, file=io.StringIO())
     show_run(console, load_run(copy))
     assert "times too large" in console.export_text()

@@ -56,7 +56,7 @@ def test_durations(seconds, text):
 
 
 def test_bars_fill_as_a_measure_nears_its_tolerance():
-    filled = [bar(value, 0.01, 1.0).plain.count("━") for value in (1.0, 0.1, 0.02, 0.01, 0.0)]
+    filled = [bar(share, 100.0).plain.count("━") for share in (100.0, 10.0, 2.0, 1.0, 0.0)]
     assert filled == sorted(filled) and filled[0] == 0 and filled[1] == 12 and filled[-2:] == [24, 24]
 
 

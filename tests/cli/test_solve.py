@@ -86,7 +86,7 @@ def test_options_make_the_task(mescal, tiny, monkeypatch):
     made = []
     monkeypatch.setattr("mescal.cli.solve.carry_out", lambda *given: made.append(given))
     limits = ["--max-outer", "7", "--max-work", "1e6", "--max-seconds", "60"]
-    tols = ["--tol-curvature", "0.1", "--tol-relative", "0.5", "--cone", "whole"]
+    tols = ["--tol-curvature", "0.1", "--tol-feasibility", "0", "--tol-relative", "0.5", "--cone", "whole"]
     mescal(
         "solve",
         *tiny,
@@ -104,7 +104,11 @@ def test_options_make_the_task(mescal, tiny, monkeypatch):
     )
     ((given, folder, force, as_json, quiet),) = made
     assert given.options == {"batch": 32} and given.parameters == {"sigma": 0.0} and given.seed == 3
-    assert given.tolerance == Tolerance(0.05, 0.1, 0.5) and given.cone == "whole" and given.record == "exact"
+    assert (
+        given.tolerance == Tolerance(0.05, 0.1, feasibility=0, relative=0.5)
+        and given.cone == "whole"
+        and given.record == "exact"
+    )
     assert (given.max_outer, given.max_work, given.max_seconds) == (7, 1e6, 60)
     assert folder == Path("r") and force and quiet and not as_json
 

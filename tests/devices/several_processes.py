@@ -69,8 +69,8 @@ def solve(folder: Path, how: str) -> dict:
         result = mescal.resume(folder, quadratic(), callback=die)
     else:
         start = np.zeros(4, np.float32)
-        kept = {"checkpoint": folder, "checkpoint_seconds": 1e-3}
-        result = mescal.minimize(quadratic(), start, tol=1e-3, seed=1, penalty=0.01, callback=die, **kept)
+        asked = {"checkpoint": mescal.Checkpoint(folder, seconds=1e-3), "outer": mescal.Outer(penalty=0.01)}
+        result = mescal.minimize(quadratic(), start, tol=1e-3, seed=1, callback=die, **asked)
     rows = [row.outer for row in result.history]
     return {"converged": result.converged, "rows": rows, "measures": measures(result.certificate)}
 

@@ -26,6 +26,7 @@ def run_page(name: str) -> int:
         pytest.param("start", marks=SLOW),
         "choosing",
         "certificates",
+        "statements",
         pytest.param("extending", marks=SLOW),
         pytest.param("faq", marks=SLOW),
         pytest.param("estimators", marks=SLOW),
@@ -50,3 +51,13 @@ def test_pages_that_name_files_name_files_that_exist():
     named = set(re.findall(r"`((?:\w+/)+(?:\w+\.py)?)`", (DOCS / "mathematics.md").read_text(encoding="utf-8")))
     assert len(named) > 20
     assert [path for path in sorted(named) if not (DOCS.parent / "src" / "mescal" / path).exists()] == []
+
+
+def test_the_page_of_promises_names_tests_that_exist():
+    """Files, and functions in them."""
+    named = re.findall(r"`(tests/[\w/]+?)(?:\.py)?(?:::(\w+))?`", (DOCS / "promises.md").read_text(encoding="utf-8"))
+    assert len(named) > 30
+    for path, function in named:
+        file = DOCS.parent / f"{path}.py"
+        assert file.is_file() or (DOCS.parent / path).is_dir(), path
+        assert not function or f"def {function}(" in file.read_text(encoding="utf-8"), (path, function)

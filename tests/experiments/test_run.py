@@ -2,12 +2,12 @@
 
 import pytest
 
-from mescal import InputError
+from mescal import InputError, Status
 from mescal.experiments import load_run, run, task, write_config
 from mescal.experiments.run import difference
 from mescal.files import LOCK, Hold
 
-HOPELESS = {"tol": 1e-12, "max_outer": 1, "max_inner": 5}  # float32 does not reach it
+HOPELESS = {"tol": 1e-12, "max_outer": 1}  # float32 does not reach it
 
 
 def never(*_):
@@ -17,19 +17,19 @@ def never(*_):
 def test_a_finished_run_is_not_run_again(stored, tiny):
     before = (stored.path / "result.json").stat().st_mtime_ns
     again = run(tiny(record="exact"), stored.path, progress=never)
-    assert again.result == stored.result and (stored.path / "result.json").stat().st_mtime_ns == before
+    assert again.result.work == stored.result.work and (stored.path / "result.json").stat().st_mtime_ns == before
 
 
 def test_equal_tasks_give_equal_runs(stored, tiny, tmp_path):
     other = run(tiny(record="exact"), tmp_path / "other")
     assert other.solution()["x"].tolist() == stored.solution()["x"].tolist()
-    assert other.result["work"] == stored.result["work"]
+    assert other.result.work == stored.result.work
 
 
 def test_progress_sees_every_row(tiny, tmp_path):
     rows = []
     made = run(tiny(seed=1), tmp_path / "r", progress=rows.append)
-    assert [row.work for row in rows] == made.history["work"].tolist()
+    assert [row.work for row in rows] == made.result.history.column("work").tolist()
 
 
 @pytest.mark.parametrize("killed_while_writing", ["config.json", "solution.npz", "history.csv", "result.json"])
@@ -38,7 +38,7 @@ def test_an_unfinished_run_starts_over_and_leftovers_go(stored, tiny, tmp_path, 
         write_config(tmp_path, tiny(record="exact").config())
     (tmp_path / f".{killed_while_writing}.{'0' * 16}.part").write_text("{", encoding="utf-8")
     made = run(tiny(record="exact"), tmp_path)
-    assert made.finished and made.result["work"] == stored.result["work"]
+    assert made.finished and made.result.work == stored.result.work
     assert not list(tmp_path.glob(".*.part"))
 
 
@@ -47,7 +47,7 @@ def test_another_run_in_the_folder_is_refused_unless_forced(tiny, tmp_path):
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(InputError, match="its seed is 0, not 2"):
         run(tiny(seed=2), tmp_path, progress=never)
-    assert run(tiny(seed=2), tmp_path, force=True).result["seed"] == 2
+    assert run(tiny(seed=2), tmp_path, force=True).result.seed == 2
     assert (tmp_path / "notes.txt").read_text(encoding="utf-8") == "mine"
 
 
@@ -81,8 +81,8 @@ def test_a_wrong_request_leaves_no_folder_and_replaces_nothing(stored, tmp_path)
 
 def test_limits_end_a_run_without_a_certificate(tiny, tmp_path):
     made = run(tiny(**HOPELESS), tmp_path)
-    assert made.finished and not made.converged and made.result["status"] == "outer_limit"
-    assert "Raise max_outer" in made.result["verdict"]
+    assert made.finished and not made.converged and made.result.status is Status.OUTER_LIMIT
+    assert "Raise max_outer" in str(made.result)
 
 
 def test_an_interrupted_run_is_kept_but_not_finished(tiny, tmp_path):
@@ -90,8 +90,8 @@ def test_an_interrupted_run_is_kept_but_not_finished(tiny, tmp_path):
         raise KeyboardInterrupt
 
     made = run(tiny(**HOPELESS), tmp_path, progress=interrupt)
-    assert made.result["status"] == "interrupted" and not made.finished
-    assert run(tiny(**HOPELESS), tmp_path).result["status"] == "outer_limit"
+    assert made.result.status is Status.INTERRUPTED and not made.finished
+    assert run(tiny(**HOPELESS), tmp_path).result.status is Status.OUTER_LIMIT
     assert load_run(tmp_path).finished
 
 

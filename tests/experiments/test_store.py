@@ -8,7 +8,10 @@ import pytest
 import mescal
 from mescal import E, InputError
 from mescal.experiments import SCHEMA, load_run, load_runs, write_config, write_result
-from mescal.experiments.history_file import PLAIN
+from mescal.files import read_json
+from mescal.run.history import KINDS
+
+pytestmark = pytest.mark.quick
 
 REQUIRED = (
     "problem solver seed tol status converged objective certificate work outer_iterations seconds versions "
@@ -24,13 +27,13 @@ def test_the_files_of_a_run(stored):
         "solution.npz",
     ]
     assert stored.finished and stored.converged
-    assert stored.config["schema"] == stored.result["schema"] == SCHEMA
+    assert stored.config["schema"] == read_json(stored.path / "result.json")["schema"] == SCHEMA
     with np.load(stored.path / "solution.npz") as file:
-        assert sorted(file.files) == ["multipliers", "schema", "slack", "x"] and file["schema"] == SCHEMA
+        assert set(file.files) - {"direction"} == {"multipliers", "schema", "slack", "x"} and file["schema"] == SCHEMA
 
 
 def test_result_json_holds_what_is_promised(stored):
-    result = stored.result
+    result = read_json(stored.path / "result.json")
     assert set(REQUIRED.split()) <= set(result)
     assert {"stationarity", "feasibility", "curvature", "relative_stationarity"} <= set(result["certificate"])
     assert {"gradients", "hvps", "total", "certificate"} <= set(result["work"])
@@ -45,20 +48,23 @@ def test_result_json_holds_what_is_promised(stored):
 
 
 def test_the_certificate_is_stored_whole(stored):
-    certificate = stored.result["certificate"]
-    assert set(certificate["curvatures"]) == {"whole", "paper", "critical"}
-    assert certificate["objective"]["value"] == stored.result["objective"]
+    certificate = stored.result.certificate
+    assert set(certificate.curvatures) == {"whole", "paper", "critical"}
+    assert certificate.objective.value == stored.result.objective and certificate.passes(0.05)
 
 
 def test_history_columns(stored):
-    names = list(stored.history)
-    assert names[: len(PLAIN)] == list(PLAIN) and "multiplier:circle" in names
+    columns = {name: np.asarray(values) for name, values in stored.result.history.table().items()}
+    names = list(columns)
+    assert names[: len(KINDS)] == list(KINDS) and "multiplier:circle" in names
     assert {f"exact:{m}" for m in ("stationarity", "feasibility", "curvature", "objective")} <= set(names)
-    lengths = {len(column) for column in stored.history.values()}
-    assert lengths == {1 + stored.result["outer_iterations"]}  # the start has a row of its own
-    assert stored.history["outer"][0] == -1
-    assert stored.history["work"][-1] <= stored.result["work"]["total"]
-    assert stored.history["inner"].dtype.kind == "U"
+    lengths = {len(column) for column in columns.values()}
+    assert lengths == {1 + stored.result.outer_iterations}  # the start has a row of its own
+    assert columns["outer"][0] == -1
+    assert columns["work"][-1] <= stored.result.work.total
+    assert columns["inner"].dtype.kind == "U"
+    head = (stored.path / "history.csv").read_text(encoding="utf-8").partition("\n")[0]
+    assert head.split(",") == names == list(stored.result.history.to_pandas().columns)
 
 
 def test_vector_constraints_and_slacks_keep_their_order(tmp_path):
@@ -77,16 +83,17 @@ def test_vector_constraints_and_slacks_keep_their_order(tmp_path):
     np.testing.assert_array_equal(
         solution["multipliers"], [*result.multipliers["cap"], float(result.multipliers["tie"])]
     )
-    columns = [name for name in run.history if name.startswith("multiplier:")]
+    table = run.result.history.table()
+    columns = [name for name in table if name.startswith("multiplier:")]
     assert columns == ["multiplier:cap[0]", "multiplier:cap[1]", "multiplier:cap[2]", "multiplier:tie"]
-    rows = np.stack([run.history[name] for name in columns], axis=1)
+    rows = np.stack([table[name] for name in columns], axis=1)
     np.testing.assert_array_equal(rows, [row.multipliers for row in result.history])
 
 
 def test_a_run_that_has_not_ended(tmp_path):
     write_config(tmp_path, {"problem": "p"})
     run = load_run(tmp_path)
-    assert run.result is None and run.history == {} and not run.finished and not run.converged
+    assert run.result is None and run.about is None and not run.finished and not run.converged
     with pytest.raises(InputError, match="holds no solution"):
         run.solution()
 

@@ -55,8 +55,8 @@ def content(root: Path) -> dict[str, object]:
             with np.load(file) as arrays:
                 found[name] = {key: arrays[key].tobytes() for key in sorted(arrays.files)}
         else:
-            columns = load_run(file.parent).history
-            found[name] = {key: list(map(repr, column.tolist())) for key, column in columns.items() if key != "seconds"}
+            columns = load_run(file.parent).result.history.table()
+            found[name] = {key: list(map(repr, column)) for key, column in columns.items() if key != "seconds"}
     return found
 
 

@@ -1,29 +1,28 @@
 """Tables compare certified runs alone, and claims stand beside what was measured."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
+from mescal import Tolerance
 from mescal.experiments import StoredRun, compare, task
 from mescal.experiments.reproduce import CLAIMS, PROBLEMS, SOLVERS, checked, page, paper_tasks, summary
 from mescal.experiments.table import HEAD, Spread, cells, count, markdown, to_json
+from mescal.run.result import Seconds
+from tests.report.stored import made_up, tally
 
 
 def fake(problem, solver, seed, work, converged=True, tol=0.01):
     """A stored run with the numbers that a table reads."""
-    result = {
-        "status": "certified" if converged else "work_limit",
-        "converged": converged,
-        "tol": tol,
-        "objective": 0.5 + seed,
-        "work": {"total": work, "hvps": work / 10},
-        "outer_iterations": 3,
-        "seconds": {"total": 5.0, "compile": 3.0},
-    }
     config = task(problem, solver=solver, seed=seed, tol=tol).config()
-    return StoredRun(Path("x"), config, result, {"work": np.zeros(1)})
+    run = made_up(problem, solver, seed, tol=tol, status="certified" if converged else "work_limit", config=config)
+    assert run.result is not None
+    spent = replace(run.result.work, solver=tally(int(work - 2 * (work // 10)), int(work // 10)))
+    seconds, outer = Seconds(5.0, 3.0, 0.1), 3
+    result = replace(run.result, work=spent, seconds=seconds, outer_iterations=outer, objective=0.5 + seed)
+    return replace(run, result=result)
 
 
 def test_medians_ratios_and_certificates():
@@ -56,13 +55,16 @@ def test_rows_stand_together_by_problem_and_tolerance():
     ]
     rows = compare([fake(problem, solver, 0, 100, tol=tol) for problem, solver, tol in order])
     expected = [
-        (p, t, s) for p in ("fairness/loan", "fairness/bank") for t in (0.01, 0.001) for s in ("spider", "natasha2")
+        (p, Tolerance(t, t), s)
+        for p in ("fairness/loan", "fairness/bank")
+        for t in (0.01, 0.001)
+        for s in ("spider", "natasha2")
     ]
     assert [(row.problem, row.tol, row.solver) for row in rows] == expected
 
 
 def test_runs_that_have_not_ended_are_left_out():
-    assert compare([StoredRun(Path("x"), task("saddles/circle").config(), None, {})]) == []
+    assert compare([StoredRun(Path("x"), task("saddles/circle").config())]) == []
 
 
 def test_markdown():

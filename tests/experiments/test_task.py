@@ -41,7 +41,8 @@ def own_file(tmp_path) -> Path:
     "settings",
     [
         {},
-        {"tol": Tolerance(0.01, 0.1, 0.5), "seed": 7, "max_work": 1e5, "max_seconds": 3, "record": "exact"},
+        {"tol": Tolerance(0.01, 0.01, feasibility=0)},
+        {"tol": Tolerance(0.01, 0.1, relative=0.5), "seed": 7, "max_work": 1e5, "max_seconds": 3, "record": "exact"},
         {"solver": "natasha2", "options": {"batch": 32}, "cone": "whole", "parameters": {"tau": 0.1}},
     ],
 )
@@ -70,6 +71,10 @@ def test_folders_name_what_differs_from_the_defaults():
         tol=Tolerance(0.1, 0.2),
     )
     assert other.folder == Path("fairness/bank,group=job=blue-collar/x/spider,batch=8/tol=0.1,0.2/seed=0")
+    apart = [
+        task("fairness/bank", tol=Tolerance(0.1, 0.2, **part)) for part in ({"feasibility": 0.3}, {"relative": 0.3})
+    ]
+    assert [made.folder.parts[-2] for made in apart] == ["tol=0.1,0.2,feasibility=0.3", "tol=0.1,0.2,relative=0.3"]
 
 
 def test_seeds_and_tolerances_share_a_group():

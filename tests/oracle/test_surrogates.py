@@ -10,6 +10,8 @@ from mescal import E
 from mescal.errors import InputError
 from mescal.oracle import surrogate
 
+pytestmark = pytest.mark.quick
+
 DRAWS = 20_000
 NAMES = ("pair", "cross", "ustat")
 MULTIPLIER, PENALTY = 0.3, 4.0

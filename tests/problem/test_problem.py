@@ -11,6 +11,8 @@ from mescal import E
 from mescal.errors import InputError
 from mescal.problem import Population
 
+pytestmark = pytest.mark.quick
+
 ROWS = np.random.default_rng(0).normal(size=(8, 3))
 
 

@@ -65,7 +65,7 @@ def test_rows_on_disk_are_drawn_alike(rows, tmp_path, make_lagrangian, key):
     ]
     for a, b in zip(*map(jax.tree.leaves, estimates), strict=True):
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
-    judged = [draw(source, None, 100, (1,)).at(np.arange(100)).samples for source in sources]
+    judged = [draw({0: source}, {}, 100, {0: (1,)})[0].at(np.arange(100)).samples for source in sources]
     np.testing.assert_array_equal(judged[0], judged[1])
 
 
@@ -82,14 +82,14 @@ def test_rows_taken_as_a_sample_are_halved_and_not_drawn_again(rows):
 
 
 def test_the_judge_draws_all_rows_alike():
-    drawn = draw(mescal.stream(np.arange(4, dtype=np.float32)), None, 80_000, (0,))
+    drawn = draw({0: mescal.stream(np.arange(4, dtype=np.float32))}, {}, 80_000, {0: (0,)})[0]
     counts = np.bincount(np.asarray(drawn.at(np.arange(80_000)).samples).astype(int), minlength=4)
     assert stats.chisquare(counts).pvalue > 1e-6  # false failures: 1 in 10^6
 
 
 def test_rows_on_disk_stay_there_when_they_are_judged(tmp_path):
     np.save(tmp_path / "rows.npy", np.zeros((10, 3)))
-    drawn = draw(mescal.stream(mescal.on_disk(tmp_path / "rows.npy")), None, 1000, (0,))
+    drawn = draw({0: mescal.stream(mescal.on_disk(tmp_path / "rows.npy"))}, {}, 1000, {0: (0,)})[0]
     assert isinstance(drawn, Selected) and drawn.size == 1000
 
 

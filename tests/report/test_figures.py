@@ -39,10 +39,10 @@ def test_lines_and_markers_are_the_stores(make_run):
     for ax, name in zip(figure.axes, ("curvature", "stationarity", "feasibility"), strict=True):
         line, markers, limit = ax.get_lines()
         assert line.get_drawstyle() == "steps-post" and np.size(markers.get_xdata()) == 3 * 8
-        works = np.concatenate([run.history["work"] for run in runs])
+        works = np.concatenate([run.result.history.column("work") for run in runs])
         np.testing.assert_allclose(np.sort(np.asarray(markers.get_xdata(), float)), np.sort(works))
         heights = np.asarray(markers.get_ydata(), float)
-        measured = np.concatenate([run.history[f"exact:{name}"] for run in runs])
+        measured = np.concatenate([run.result.history.column(f"exact:{name}") for run in runs])
         assert (np.diff(heights[np.argsort(measured)]) >= 0).all()
         level = float(np.asarray(limit.get_ydata(), float)[0])
         passing = measured >= -0.01 if name == "curvature" else measured <= 0.01

@@ -108,10 +108,17 @@ def test_every_run_is_there_with_the_numbers_of_the_store(sweep):
         result = run.result
         assert result is not None
         assert run.path.as_posix() in found
-        for number in (result["objective"], result["work"]["total"], result["seconds"]["total"]):
+        for number in (result.objective, result.work.total, result.seconds.total):
             assert repr(float(number)) in found
-        for name in ("stationarity", "feasibility", "curvature", "relative_stationarity"):
-            assert repr(result["certificate"][name]["value"]) in found
+        for name in (
+            "stationarity",
+            "feasibility",
+            "violation",
+            "complementarity",
+            "curvature",
+            "relative_stationarity",
+        ):
+            assert repr(getattr(result.certificate, name).value) in found
 
 
 def test_comparison_agrees_with_the_command_line(make_run):
@@ -151,8 +158,8 @@ def test_curves_hold_the_judges_numbers(make_run):
         for panel, name in zip(panels, ("curvature", "stationarity", "feasibility"), strict=False):
             (series,) = panel["series"]
             points = np.asarray(series["points"])
-            np.testing.assert_allclose(points[:, 0], run.history["work"], rtol=1e-4)
-            column = run.history[f"exact:{name}" if exact else name]
+            np.testing.assert_allclose(points[:, 0], run.result.history.column("work"), rtol=1e-4)
+            column = run.result.history.column(f"exact:{name}" if exact else name)
             np.testing.assert_allclose(points[:, 1], column, rtol=1e-4)
         assert ("measured by the judge" in render([run])) == exact
 
@@ -180,7 +187,7 @@ def test_hostile_names_stay_text(make_run):
         HOSTILE,
         constraints={HOSTILE: 0.5},
         config={"parameters": {HOSTILE: HOSTILE}, "options": {HOSTILE: HOSTILE}},
-        certificate={"warnings": [HOSTILE], "curvature": measured(0.1, how=HOSTILE)},
+        certificate={"warnings": (HOSTILE,), "curvature": measured(0.1, how=HOSTILE)},
     )
     for runs in ([run], [run, make_run(HOSTILE, "spider")]):
         page = render(runs)
@@ -225,9 +232,9 @@ def test_gauges_judge_by_the_bound_that_decides(make_run):
 
 
 def test_an_empty_cone_passes_and_a_missing_number_does_not(make_run):
-    text = Reader(render([make_run(certificate={"curvature": measured(None, how="the cone is {0}")})])).text
+    text = Reader(render([make_run(certificate={"curvature": measured(np.inf, how="the cone is {0}")})])).text
     assert "nothing to test" in text and text.count("✓ passes") == 3
-    text = Reader(render([make_run(status="not_finite", certificate={"stationarity": measured(None)})])).text
+    text = Reader(render([make_run(status="not_finite", certificate={"stationarity": measured(np.nan)})])).text
     assert text.count("✗ fails") == 1
 
 
@@ -237,7 +244,7 @@ def test_relative_tolerance_has_a_gauge_of_its_own(make_run):
 
 
 def test_warnings_are_said_once(make_run):
-    runs = [make_run(seed=i, certificate={"warnings": [f"The region is flat: {i / 7}."]}) for i in range(4)]
+    runs = [make_run(seed=i, certificate={"warnings": (f"The region is flat: {i / 7}.",)}) for i in range(4)]
     text = Reader(render(runs)).text
     assert text.count("The region is flat") == 1 and "Likewise 3 other runs." in text
 
@@ -285,7 +292,7 @@ def test_real_runs(real_runs, tmp_path):
     found = values(path.read_text(encoding="utf-8"))
     for run in real_runs:
         assert run.result is not None
-        assert {repr(run.result["objective"]), repr(run.result["work"]["total"])} <= found
+        assert {repr(run.result.objective), repr(run.result.work.total)} <= found
     assert len(reader.data) == 10
 
 

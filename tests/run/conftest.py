@@ -6,7 +6,7 @@ Saddle at (0, 0), minimisers at (+-pi/w, 0). The start lies on the ridge u = 0, 
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -59,12 +59,19 @@ class Known:
     penalty: float = 1.0
     growth: float = 4.0
 
+    def promising(self, solver, **promise):
+        """A theory mode that knows the constants; `promise`: others, a success probability, an option."""
+        return replace(mescal.solvers.get(solver), **({"constants": self.constants} | promise))
+
     def minimize(self, solver, problem=None, **changes):
-        """A run with the constants, the schedule al_k = 4^k and the tolerances 0.1 and 0.3 unless told otherwise."""
-        wanted = {
-            "tol": self.tol, "penalty": self.penalty, "growth": self.growth, "constants": self.constants
-        } | changes  # fmt: skip
-        return mescal.minimize(self.problem if problem is None else problem, self.start, solver=solver, **wanted)
+        """A run with the constants, the schedule al_k = 4^k and the tolerances 0.1 and 0.3 unless told otherwise.
+
+        What a theory mode is told (`constants`, `success`, `option`), the penalty schedule, and settings of `mescal.minimize`.
+        """
+        told = {name: changes.pop(name) for name in ("constants", "success", "option") if name in changes}
+        outer = mescal.Outer(penalty=changes.pop("penalty", self.penalty), growth=changes.pop("growth", self.growth))
+        wanted = {"tol": self.tol, "solver": self.promising(solver, **told), "outer": outer} | changes
+        return mescal.minimize(self.problem if problem is None else problem, self.start, **wanted)
 
     @property
     def traces(self) -> int:

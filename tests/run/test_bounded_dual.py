@@ -4,14 +4,14 @@ The problem is infeasible, c >= 1, and its noise is heavy-tailed (Student's t wi
 that the mean constraint of a batch can be anything.
 """
 
-import dataclasses
+from dataclasses import replace
 
 import jax
 import numpy as np
 import pytest
 
 import mescal
-from mescal import E, Tolerance, theory
+from mescal import E, Outer, Tolerance, theory
 from mescal.run.dual import summable_bound
 from mescal.solvers import Natasha2Theory, SgHvNcTheory, SpiderTheory
 
@@ -41,11 +41,12 @@ def bounds(gammas) -> np.ndarray:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["spider", "sg-hv-nc", "natasha2"])
 def test_multipliers_stay_bounded(hostile, name):
-    given = {"tol": Tolerance(0.5, 0.5), "scale": False, "max_outer": 6, "max_inner": 20}
-    history = mescal.minimize(hostile, START, solver=name, bounded_dual=True, **given).history
+    given = {"tol": Tolerance(0.5, 0.5), "solver": name, "max_outer": 6}
+    outer = Outer(scale=False, max_inner=20)
+    history = mescal.minimize(hostile, START, outer=replace(outer, bounded_dual=True), **given).history
     limits = bounds([summable_bound(k, history[0].feasibility) for k in range(len(history))])
     assert len(history) == 6 and sizes(history)[1] > 0 and np.all(sizes(history) <= limits)
-    plain = mescal.minimize(hostile, START, solver=name, **given).history
+    plain = mescal.minimize(hostile, START, outer=outer, **given).history
     limits = bounds([summable_bound(k, plain[0].feasibility) for k in range(len(plain))])
     assert np.any(sizes(plain) > 2 * limits), "the plain rule stays bounded here, so this test shows nothing"
 
@@ -67,7 +68,7 @@ def test_multipliers_of_theory_modes_stay_bounded(known, solver):
         {"c": E(lambda x, noise: 0.1 * x[1] + 0.5 + 0.3 * noise, over=mescal.Sampler(heavy)) == 0},
         stated.domain,
     )
-    wrong = dataclasses.replace(known.constants, jacobian_bound=0.1, constraint_bound=0.1, constraint_noise=0.02)
+    wrong = replace(known.constants, jacobian_bound=0.1, constraint_bound=0.1, constraint_noise=0.02)
     given = {"penalty": 0.5, "growth": 2.0}
     history = known.minimize(solver, problem, constants=wrong, max_outer=4, **given).history
     limits = bounds([theory.dual_bound(k, 0.12, 0.5) for k in range(len(history))])

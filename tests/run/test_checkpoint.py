@@ -55,6 +55,11 @@ def whole(problem, short_chunks):
     return mescal.minimize(problem, X0, **SETTINGS)
 
 
+def always(folder) -> mescal.Checkpoint:
+    """A checkpoint at every look at the clock."""
+    return mescal.Checkpoint(folder, seconds=0.0)
+
+
 def essence(result) -> dict:
     """All of a result but seconds."""
     certificate = result.certificate.to_json()
@@ -87,7 +92,7 @@ def kept_aside(monkeypatch, folder) -> list:
 
 def every_checkpoint_leads_to_the_same_end(monkeypatch, folder, problem, x0, **settings):
     seen = kept_aside(monkeypatch, folder)
-    stored = mescal.minimize(problem, x0, checkpoint=folder / "first", checkpoint_seconds=0.0, **settings)
+    stored = mescal.minimize(problem, x0, checkpoint=always(folder / "first"), **settings)
     files = list(seen)
     assert len(files) >= 3
     for name, content in files[:: max(1, len(files) // 6)]:
@@ -112,7 +117,7 @@ def test_a_stream_leads_to_the_same_end(short_chunks, tmp_path, monkeypatch):
 
 
 def test_two_files_are_kept_and_no_part_of_a_third(problem, short_chunks, tmp_path):
-    mescal.minimize(problem, X0, checkpoint=tmp_path, checkpoint_seconds=0.0, **SETTINGS)
+    mescal.minimize(problem, X0, checkpoint=always(tmp_path), **SETTINGS)
     names = sorted(path.name for path in tmp_path.iterdir())
     assert len([name for name in names if name.endswith(".checkpoint")]) == 2 and "ended" in names and len(names) == 3
 
@@ -159,8 +164,8 @@ def test_a_second_signal_ends_a_run_at_once(problem):
 @pytest.fixture
 def stopped(problem, whole, tmp_path):
     """A folder with two checkpoints of a run that is half done."""
-    settings = SETTINGS | {"max_work": 0.6 * whole.work.total, "checkpoint_seconds": 0.0}
-    mescal.minimize(problem, X0, checkpoint=tmp_path / "run", **settings)
+    settings = SETTINGS | {"max_work": 0.6 * whole.work.total}
+    mescal.minimize(problem, X0, checkpoint=always(tmp_path / "run"), **settings)
     assert len(checkpoints.files(tmp_path / "run")) == 2
     return tmp_path / "run"
 
@@ -276,7 +281,7 @@ def test_a_checkpoint_of_another_version_is_refused_by_name(problem, stopped):
     rewritten(newest, lambda about: about | {"mescal": "0.0.7"})
     with pytest.raises(InputError, match=r"was written by mescal 0\.0\.7"):
         mescal.resume(stopped, problem)
-    newest.write_bytes(newest.read_bytes().replace(b"checkpoint 1", b"checkpoint 9", 1))
+    newest.write_bytes(newest.read_bytes().replace(b"checkpoint 2", b"checkpoint 9", 1))
     with pytest.raises(InputError, match="a checkpoint of format 9"):
         mescal.resume(stopped, problem)
 
@@ -294,7 +299,7 @@ HOSTILE = {
     "about: settings of another kind": ("about", told("settings", [1, 2])),
     "about: a setting that nobody knows": ("about", lambda a: a | {"settings": a["settings"] | {"x": 1}}),
     "about: a limit in words": ("about", lambda a: a | {"settings": a["settings"] | {"max_work": "all"}}),
-    "about: a tolerance in words": ("about", lambda a: a | {"settings": a["settings"] | {"tolerance": "small"}}),
+    "about: a tolerance in words": ("about", lambda a: a | {"settings": a["settings"] | {"tol": "small"}}),
     "about: no solver": ("about", without("solver")),
     "about: a solver that nobody knows": ("about", told("solver", {"name": "../spider"})),
     "about: a solver without a name": ("about", told("solver", {})),
@@ -378,7 +383,7 @@ def test_a_full_disk_does_not_end_a_run(problem, whole, tmp_path, monkeypatch, c
 
     monkeypatch.setattr("mescal.files.os.fsync", full)
     with caplog.at_level(logging.WARNING, logger="mescal"):
-        result = mescal.minimize(problem, X0, checkpoint=tmp_path, checkpoint_seconds=0.0, **SETTINGS)
+        result = mescal.minimize(problem, X0, checkpoint=always(tmp_path), **SETTINGS)
     assert essence(result) == essence(whole)
     assert caplog.text.count("No checkpoint could be written") == 1 and not checkpoints.files(tmp_path)
 
@@ -399,7 +404,7 @@ def test_a_disk_that_fails_for_a_while_leaves_the_last_good_checkpoint(problem, 
 def test_a_clock_set_back_changes_nothing(problem, whole, tmp_path, monkeypatch):
     ticks = iter(range(10**6, 0, -1))
     monkeypatch.setattr("time.time", lambda: float(next(ticks)))
-    result = mescal.minimize(problem, X0, checkpoint=tmp_path, checkpoint_seconds=0.0, **SETTINGS)
+    result = mescal.minimize(problem, X0, checkpoint=always(tmp_path), **SETTINGS)
     assert essence(result) == essence(whole) and result.seconds.total > 0
 
 
@@ -445,7 +450,7 @@ def test_parameters_of_other_structure_are_asked_for(tmp_path, short_chunks):
 def test_a_theory_mode_is_carried_on(known, tmp_path, settings):
     settings = settings | {"penalty": 0.25}  # more than one outer iteration
     straight = known.minimize("spider-theory", **settings)
-    known.minimize("spider-theory", checkpoint=tmp_path, max_outer=1, checkpoint_seconds=0.0, **settings)
+    known.minimize("spider-theory", checkpoint=always(tmp_path), max_outer=1, **settings)
     resumed = mescal.resume(tmp_path, known.problem, max_outer=100)
     assert essence(resumed) == essence(straight)
 
@@ -457,8 +462,8 @@ def test_a_run_at_its_cap_still_says_how_many_outer_iterations_it_had(problem, t
 
 
 def test_settings_may_be_numbers_of_numpy(problem, whole, tmp_path):
-    settings = SETTINGS | {"seed": np.int64(3), "max_outer": np.int32(100), "scale": np.bool_(True)}
-    mescal.minimize(problem, X0, checkpoint=tmp_path, checkpoint_seconds=0.0, max_work=whole.work.total / 2, **settings)
+    settings = SETTINGS | {"seed": np.int64(3), "max_outer": np.int32(100), "outer": mescal.Outer(scale=np.bool_(True))}
+    mescal.minimize(problem, X0, checkpoint=always(tmp_path), max_work=whole.work.total / 2, **settings)
     assert essence(mescal.resume(tmp_path, problem, max_work=1e12)) == essence(whole)
 
 
@@ -479,9 +484,12 @@ def test_other_bounds_are_another_problem(tmp_path, short_chunks):
 
 
 def test_bad_settings(problem):
-    for wrong in ({"checkpoint": 3}, {"checkpoint_seconds": -1}, {"watchdog": 0}):
-        with pytest.raises(InputError):
-            mescal.minimize(problem, X0, **wrong)
+    with pytest.raises(InputError, match="checkpoint=3"):
+        mescal.minimize(problem, X0, checkpoint=3)
+    with pytest.raises(InputError, match="seconds between checkpoints=-1"):
+        mescal.Checkpoint("run", seconds=-1)
+    with pytest.raises(InputError, match="watchdog=0"):
+        mescal.Outer(watchdog=0)
 
 
 @pytest.mark.parametrize("path", ["", "a\0b", 3, b"bytes"])
@@ -517,7 +525,7 @@ def test_a_file_of_somebody_else_named_ended_stays(problem, stopped, tmp_path):
     for folder in (tmp_path, stopped):
         (folder / "ended").write_text("mine")
         with pytest.raises(InputError, match=r"ended exists, and mescal did not write it|has not come to its end"):
-            mescal.minimize(problem, X0, checkpoint=folder, checkpoint_seconds=0.0, **SETTINGS)
+            mescal.minimize(problem, X0, checkpoint=always(folder), **SETTINGS)
         assert (folder / "ended").read_text() == "mine"
     with pytest.raises(InputError, match="ended exists, and mescal did not write it"):
         mescal.resume(stopped, problem)
@@ -541,7 +549,7 @@ def test_files_of_others_in_the_folder_stay(problem, tmp_path):
     for name in names:
         (tmp_path / name).write_text("mine too")
     for _ in range(2):  # the second takes the place of the first
-        mescal.minimize(problem, X0, checkpoint=tmp_path, checkpoint_seconds=0.0, **SETTINGS)
+        mescal.minimize(problem, X0, checkpoint=always(tmp_path), **SETTINGS)
         assert all((tmp_path / name).read_text() == "mine too" for name in names)
         assert len(checkpoints.files(tmp_path)) == 2
     assert (tmp_path / "notes.txt").read_text() == "mine"

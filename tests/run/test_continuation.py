@@ -1,6 +1,6 @@
 """Continuations and interruptions lose nothing: `x0` beside `start`, Ctrl-C inside of an inner solve, refused certificates."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import mescal
-from mescal import E, Status, Tolerance
+from mescal import E, Measured, Status, Tolerance
 from mescal.run import judging, mescal as method
+from mescal.run.scaling import Scales
 from mescal.solvers import Spider
 
 DATA = np.linspace(-1, 1, 50, dtype=np.float32)
@@ -25,8 +26,10 @@ def problem() -> mescal.Problem:
 def test_x0_beside_start_is_where_the_run_starts(problem):
     first = mescal.minimize(problem, np.full(2, 0.5, np.float32), tol=0.01, solver="spider")
     x0 = np.full(2, 3.0, np.float32)
-    moved = mescal.minimize(problem, x0, start=first, tol=1e-6, max_outer=1, max_inner=1, solver="spider")
-    fresh = mescal.minimize(problem, x0, tol=1e-6, max_outer=1, max_inner=1, solver="spider")
+    moved = mescal.minimize(
+        problem, x0, start=first, tol=1e-6, max_outer=1, outer=mescal.Outer(max_inner=1), solver="spider"
+    )
+    fresh = mescal.minimize(problem, x0, tol=1e-6, max_outer=1, outer=mescal.Outer(max_inner=1), solver="spider")
     assert moved.history[0].value_start == fresh.history[0].value_start == pytest.approx(2 * 81 / 4, rel=1e-5)
 
 
@@ -63,14 +66,17 @@ class Standing:
     work: int = 0
     tighter: float = 1.0
     curvature_factor: int = 1
+    scales: Scales = field(default_factory=lambda: Scales.plain(0))
 
 
 @pytest.mark.parametrize(("relative", "tightens"), [(None, False), (0.01, True), (1.0, False)])
 def test_a_refusal_for_flatness_alone_asks_for_more(relative, tightens):
     """stationarity 0.005 <= 0.01, but times |x| = 100 it is 0.5."""
-    measured = {name: SimpleNamespace(upper=0.005, lower=0.0) for name in ("stationarity", "feasibility", "curvature")}
-    certificate = SimpleNamespace(**measured, relative_stationarity=SimpleNamespace(upper=0.5), work=0)
-    settings = SimpleNamespace(tolerance=Tolerance(0.01, 0.01, relative))
+    good, flat = (Measured(upper, 0.0, upper, "by hand") for upper in (0.005, 0.5))
+    measured = dict.fromkeys(("stationarity", "feasibility", "violation", "complementarity", "curvature"), good)
+    at = mescal.certify(mescal.Problem(mescal.E(lambda x: x @ x)), np.zeros(1))
+    certificate = replace(at, **measured, relative_stationarity=flat, work=0)
+    settings = SimpleNamespace(tol=Tolerance(0.01, 0.01, relative=relative))
     state: Any = Standing()
     after = judging.refused(SimpleNamespace(settings=settings), state, certificate)  # pyright: ignore[reportArgumentType]
     assert (after.tighter < 1) == tightens and after.curvature_factor == 1

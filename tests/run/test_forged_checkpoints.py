@@ -55,8 +55,8 @@ def newest(problem, tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Spider, "chunk", 1)
-        settings = {"solver": "spider", "tol": 1e-5, "seed": 3, "checkpoint_seconds": 0.0, "max_work": 3000}
-        mescal.minimize(problem, X0, checkpoint=folder, **settings)
+        settings = {"solver": "spider", "tol": 1e-5, "seed": 3, "max_work": 3000}
+        mescal.minimize(problem, X0, checkpoint=mescal.Checkpoint(folder, seconds=0.0), **settings)
         yield checkpoints.read_checkpoint(checkpoints.files(folder)[-1])
 
 

@@ -17,7 +17,7 @@ from mescal.run.goals import (
     next_goal,
 )
 from mescal.run.mescal import prepare
-from mescal.run.settings import check_settings
+from mescal.run.settings import Outer, Settings
 from mescal.solvers import Spider
 
 ROW, NOISE = 1e3, 0.01
@@ -28,9 +28,7 @@ def reset_batch(tol) -> tuple[int, float]:
     normal = mescal.Sampler(lambda key: jax.random.normal(key))
     constraint = E(lambda x, xi: ROW * (x[0] - 1 + NOISE * xi), over=normal) == 0
     problem = mescal.Problem(E(lambda x: jnp.sum(x**2)), {"c": constraint})
-    options = {"cone": "paper", "seed": 0, "max_outer": 1, "max_inner": 1, "max_work": None, "max_seconds": None}
-    options |= {"penalty": 1.1, "growth": 1.1, "bounded_dual": False, "scale": True, "record": None}
-    settings = check_settings(tol=tol, confidence=0.95, callback=None, progress=None, **options)
+    settings = Settings(tol=tol, cone="paper", max_outer=1, outer=Outer(max_inner=1))
     method, here, state, _ = prepare(problem, np.zeros(2, np.float32), Spider(), settings, None)
     _, goal = next_goal(here, state, method.oracle(here, state))
     return goal.large_batch, float(state.scales.constraints[0])

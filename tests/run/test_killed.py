@@ -53,7 +53,7 @@ if checkpoint.files(folder):
     result = mescal.resume(folder, problem)
 else:
     x0 = np.array([2.0, -1.0, 0.5], np.float32)
-    result = mescal.minimize(problem, x0, solver="spider", tol=1e-5, seed=3, checkpoint=folder, checkpoint_seconds=0.0)
+    result = mescal.minimize(problem, x0, solver="spider", tol=1e-5, seed=3, checkpoint=mescal.Checkpoint(folder, seconds=0.0))
 history = [[row.work, row.objective, row.penalty, *row.multipliers] for row in result.history]
 print(result.status.name, np.asarray(result.x).tobytes().hex(), repr(history), sorted(result.work.solver.counts.items()))
 """
@@ -122,7 +122,7 @@ def test_two_hundred_outer_iterations_without_growth():
         E(lambda x, a: jax.nn.softplus(a @ x) + 0.1 * x @ x, over=ROWS), {"sum": E(lambda x: jnp.sum(x)) == 1.0}
     )
     x0 = np.zeros(3, np.float32)
-    settings = {"solver": "spider", "tol": 1e-12, "max_inner": 8, "growth": 1.0001}
+    settings = {"solver": "spider", "tol": 1e-12, "outer": mescal.Outer(max_inner=8, growth=1.0001)}
     mescal.minimize(problem, x0, max_outer=3, **settings)
     memory, process = {}, psutil.Process()
 

@@ -9,6 +9,8 @@ import mescal
 from mescal import E, Status, Tolerance
 from mescal.errors import InputError
 
+pytestmark = pytest.mark.quick
+
 SOLVERS = ("spider", "sg-hv-nc", "natasha2", "newton-cg", "scr")
 RNG = np.random.default_rng(0)
 POSITIVES = (RNG.normal(size=(400, 4)) + 0.5).astype(np.float32)
@@ -96,11 +98,13 @@ class TestEverySolver:
         assert solved[name].seconds.compile >= 0  # compiled by now
         before = len(TRACES)
         other = mescal.minimize(problem, X0 + 0.1, solver=name, tol=0.01, seed=3)
-        many = mescal.minimize(problem, X0, solver=name, tol=1e-7, seed=4, max_outer=30, max_inner=40)
+        many = mescal.minimize(
+            problem, X0, solver=name, tol=1e-7, seed=4, max_outer=30, outer=mescal.Outer(max_inner=40)
+        )
         assert len(TRACES) == before and other.seconds.compile == many.seconds.compile == 0
 
     def test_stop_reasons(self, problem, name):
-        few = mescal.minimize(problem, X0, solver=name, tol=1e-7, max_outer=1, max_inner=50)
+        few = mescal.minimize(problem, X0, solver=name, tol=1e-7, max_outer=1, outer=mescal.Outer(max_inner=50))
         assert few.status is Status.OUTER_LIMIT and not few.converged and len(few.history) == 1
         work = mescal.minimize(problem, X0, solver=name, tol=1e-7, max_work=2000)
         assert work.status is Status.WORK_LIMIT
@@ -249,14 +253,11 @@ def test_pytree_parameters(problem):
         ({"max_work": -5}, "max_work"),
         ({"max_seconds": 0}, "max_seconds"),
         ({"max_outer": 0}, "max_outer"),
-        ({"max_inner": 2.5}, "max_inner"),
         ({"seed": 1.5}, "seed"),
         ({"seed": -1}, "seed"),
         ({"cone": "paperr"}, "cone"),
-        ({"penalty": 0}, "penalty"),
-        ({"growth": 1.0}, "growth"),
-        ({"growth": None}, "growth"),
-        ({"penalty": "1"}, "penalty"),
+        ({"outer": None}, "outer=None"),
+        ({"outer": {"growth": 2.0}}, r"outer=\{'growth': 2.0\}"),
         ({"confidence": "high"}, "confidence"),
         ({"record": "all"}, "record"),
         ({"callback": 3}, "callback"),
@@ -266,6 +267,16 @@ def test_pytree_parameters(problem):
 def test_refused_arguments(problem, options, words):
     with pytest.raises(InputError, match=words) as caught:
         mescal.minimize(problem, X0, **options)
+    assert "Expected: " in str(caught.value) and "What to do: " in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "given", [{"penalty": 0}, {"penalty": "1"}, {"growth": 1.0}, {"growth": None}, {"max_inner": 2.5}], ids=str
+)
+def test_refused_settings_of_the_outer_loop(given):
+    ((name, value),) = given.items()
+    with pytest.raises(InputError, match=f"{name}={value!r}") as caught:
+        mescal.Outer(**given)
     assert "Expected: " in str(caught.value) and "What to do: " in str(caught.value)
 
 

@@ -64,8 +64,8 @@ def test_work_grows_no_faster_than_the_theorem_says(solver):
 def test_a_theory_mode_grows_no_faster_than_its_theorem_says():
     problem, start, constants = rates.known_problem()
     rungs = [Tolerance(eps, rates.THEORY_CURVATURE) for eps in rates.THEORY_LADDER]
-    solver = rates.SpiderTheory(sharp=True)
-    given = {"constants": constants, "penalty": 1.0, "growth": 4.0, "max_work": rates.AFFORDABLE}
+    solver = rates.SpiderTheory(sharp=True, constants=constants)
+    given = {"outer": rates.SCHEDULE, "max_work": rates.AFFORDABLE}
     runs = [(t.gradient, result) for t, _, result in rates.ladder(solver, problem, start, range(1), rungs, **given)]
     assert all(result.converged for _, result in runs)
     slope = rates.fit([eps for eps, _ in runs], [result.work.total for _, result in runs])

@@ -104,7 +104,9 @@ def test_inequalities_have_slacks_among_the_variables():
     )
     start, tol = np.array([0.5, 0.5], np.float32), mescal.Tolerance(0.1, 0.3)
     assert theory.estimate(problem, start).dimension == 3
-    result = mescal.minimize(problem, start, solver=SOLVERS["spider-theory"], tol=tol, penalty=1.0, growth=4.0)
+    result = mescal.minimize(
+        problem, start, solver=SOLVERS["spider-theory"], tol=tol, outer=mescal.Outer(growth=4.0, penalty=1.0)
+    )
     assert result.converged and result.warnings and result.multipliers["c"] >= -0.1
     assert 0.4 * result.x[1] + 0.1 <= 0.1
 
@@ -118,9 +120,10 @@ def test_a_run_ends_with_its_last_promised_subproblem(known):
         mescal.sets.Box(-np.ones(2), np.ones(2)),
     )
     constants = dataclasses.replace(known.constants, constraint_noise=0.0, objective_gradient_noise=0.05)
-    given = {"tol": mescal.Tolerance(0.05, 0.3), "penalty": 1.0, "growth": 4.0, "constants": constants}
-    result = mescal.minimize(problem, np.zeros(2, np.float32), solver=SOLVERS["spider-theory"], **given)
-    promised = theory.predict(constants, tol=given["tol"], penalty=1.0, growth=4.0).iterations
+    tol, schedule = mescal.Tolerance(0.05, 0.3), {"penalty": 1.0, "growth": 4.0}
+    solver = dataclasses.replace(SOLVERS["spider-theory"], constants=constants)
+    result = mescal.minimize(problem, np.zeros(2, np.float32), solver=solver, tol=tol, outer=mescal.Outer(**schedule))
+    promised = theory.predict(constants, tol=tol, **schedule).iterations
     assert result.status is Status.OUTER_LIMIT and not result.converged
     assert len(result.history) == promised + 1
 
@@ -156,9 +159,9 @@ def test_numbers_that_no_device_can_count_are_refused(known):
 
 class TestRefusals:
     def test_practical_modes_take_no_promise(self, known):
-        for given in ({}, {"constants": None, "success": 0.9}, {"constants": None, "option": "I"}):
-            with pytest.raises(InputError, match="theory mode"):
-                known.minimize("spider", **given)
+        for given in ({"constants": known.constants}, {"success": 0.9}, {"option": "I"}):
+            with pytest.raises(InputError, match="theory modes have it: use 'spider-theory'"):
+                mescal.solvers.get("spider", **given)
 
     def test_constants_of_another_problem(self, known):
         with pytest.raises(InputError, match="3 variables"):

@@ -8,13 +8,14 @@ import pytest
 import mescal
 from mescal import E, Status, sets
 
-PRACTICAL = ("spider", "sg-hv-nc", "natasha2", "scr", "newton-cg", "auto")
+PRACTICAL = tuple(name for name in mescal.solvers.names() if mescal.solvers.get(name).guarantee is None)
 ENDLESS = {
     "x": (lambda x: x[0], [0.5], {}, sets.Reals()),
     "-x^2": (lambda x: -(x[0] ** 2), [0.0], {}, sets.Reals()),
     "-x^2 upwards": (lambda x: -(x[0] ** 2), [0.3], {}, sets.NonNegative()),
     "along an equality": (lambda x: x[0] + x[1], [0.0, 0.0], {"c": E(lambda x: x[0] - x[1]) == 1.0}, sets.Reals()),
     "along an inequality": (lambda x: x[0] + 2 * x[1], [0.0, 0.0], {"c": E(lambda x: x[0] - x[1]) <= 1}, sets.Reals()),
+    "beside a valley": (lambda x: x[0] + x[1] ** 2, [0.3, 0.6], {"c": E(lambda x: x[0]) <= 0}, sets.Reals()),
     "in an orthant": (lambda x: -x[0] - x[1], [0.0, 0.0], {"c": E(lambda x: x[0]) <= 1.0}, sets.NonNegative()),
 }
 BOUNDED = {
@@ -74,3 +75,13 @@ def test_not_where_there_is_a_minimum(name):
         result = mescal.minimize(*stated(BOUNDED[name]), solver=solver, max_seconds=60)
         assert result.status is not Status.UNBOUNDED and result.ray is None, f"{name} {solver}: {result}"
         assert result.converged, f"{name} {solver}: {result}"
+
+
+@pytest.mark.parametrize("name", ["stoch-ialm", "penalty-storm", "stoch-sqp"])
+def test_baselines_say_so_too(name):
+    """Where they get far at all: with a trust radius that grows with |x|, they do on a line."""
+    for case in ("x", "along an equality"):
+        problem, x0 = stated(ENDLESS[case])
+        result = mescal.baselines.get(name).minimize(problem, x0, max_seconds=60)
+        assert result.status is Status.UNBOUNDED, f"{name} {case}: {result}"
+        check_ray(ENDLESS[case], result)

@@ -32,10 +32,12 @@ def result(problem) -> mescal.Result:
 
 
 def test_there_and_back():
-    scales = Scales(0.5, np.array([0.1, 4.0]))
+    scales = Scales(0.5, np.array([0.1, 4.0]), np.zeros(2))
     assert scales.penalty(3.0) == pytest.approx(3.0 * 16 / 0.5)
     assert scales.scaled_penalty(scales.penalty(3.0)) == pytest.approx(3.0)
-    assert Scales(0.5, np.zeros(0)).scaled_penalty(Scales(0.5, np.zeros(0)).penalty(3.0)) == pytest.approx(3.0)
+    assert Scales(0.5, np.zeros(0), np.zeros(0)).scaled_penalty(
+        Scales(0.5, np.zeros(0), np.zeros(0)).penalty(3.0)
+    ) == pytest.approx(3.0)
 
 
 def test_sizes_that_say_nothing_leave_the_scale_alone():

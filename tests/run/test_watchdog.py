@@ -28,7 +28,8 @@ def test_a_function_that_hangs_is_named(caplog, solver):
     """It is traced while the run is set up."""
     problem = mescal.Problem(E(sleeps_while_it_is_traced, over=ROWS))
     with caplog.at_level(logging.WARNING, logger="mescal"):
-        mescal.minimize(problem, X0, tol=0.1, solver=solver, watchdog=0.1, max_outer=1, max_inner=1)
+        outer = mescal.Outer(watchdog=0.1, max_inner=1)
+        mescal.minimize(problem, X0, tol=0.1, solver=solver, max_outer=1, outer=outer)
     assert "the function sleeps_while_it_is_traced (test_watchdog.py, line" in caplog.text
     assert "time.sleep(0.4)" in caplog.text
 

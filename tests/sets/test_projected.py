@@ -91,3 +91,22 @@ def test_a_projection_is_an_argument_of_compiled_programs(project):
     """As solvers of every kind pass it."""
     x = jnp.asarray([-1.0, 0.2, 3.0])
     np.testing.assert_allclose(jax.jit(lambda domain, x: domain.project(x))(Projected(project), x), [0, 0.2, 0.5])
+
+
+@pytest.mark.parametrize(
+    "project",
+    [
+        lambda x: x / jnp.linalg.norm(x),
+        lambda x: jnp.where(jnp.abs(x) > 1, x, jnp.sign(x)),
+        lambda x: 2 * jnp.clip(x, -1, 1),
+    ],
+    ids=["a sphere", "two rays", "no projection"],
+)
+def test_projections_onto_sets_that_are_not_convex_are_refused(project):
+    """min x_0 over the unit sphere has a maximum at (1, 0), where the projected gradient vanishes as at a minimum."""
+    problem = mescal.Problem(E(lambda x: x[0]), domain=Projected(project))
+    x = np.asarray(project(jnp.asarray([1.0, 0.0])))
+    with pytest.raises(mescal.InputError, match="times as far apart"):
+        mescal.certify(problem, x, tol=1e-3)
+    with pytest.raises(mescal.InputError, match="times as far apart"):
+        mescal.minimize(problem, x)

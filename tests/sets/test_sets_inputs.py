@@ -8,6 +8,8 @@ import pytest
 from mescal import sets
 from mescal.errors import InputError, InputTypeError
 
+pytestmark = pytest.mark.quick
+
 NAN, INF = np.nan, np.inf
 BAD_SETS = {
     "crossed": (lambda: sets.Box(1.0, -1.0), "bounds cross: low = 1 and high = -1", InputError),
@@ -33,6 +35,11 @@ BAD_SETS = {
     "infinite offset": (lambda: sets.HalfSpace([1.0], INF), "offset inf", InputError),
     "contradiction": (lambda: sets.Affine([[1.0, 1], [1, 1]], [0.0, 1]), "contradict each other", InputError),
     "impossible": (lambda: sets.Affine([[0.0, 0.0]], [1.0]), "contradict each other", InputError),
+    "all but dependent": (
+        lambda: sets.Affine([[1.0, 1, 0], [2, 2, 0], [1, 1, 1e-14]], [1.0, 2, 1]),
+        "all but depend on each other",
+        InputError,
+    ),
     "one equation": (lambda: sets.Affine([1.0, 1.0], 1.0), r"matrix of shape \(2,\)", InputError),
     "missing rhs": (lambda: sets.Affine(np.eye(3), [1.0]), r"right-hand side of shape \(1,\)", InputError),
     "infinite matrix": (lambda: sets.Affine([[INF]], [1.0]), "infinite coefficient", InputError),
@@ -104,6 +111,14 @@ def test_dependent_equations_are_allowed():
     np.testing.assert_allclose(x, [0.2, 0.4, 0.0], rtol=1e-6)
     thirds = (np.array([[1.0, 1.0, 1.0], [1 / 3, 1 / 3, 1 / 3]], np.float32), np.array([1.0, 1 / 3], np.float32))
     np.testing.assert_allclose(sets.Affine(*thirds).project(jnp.asarray(X)), np.full(3, 1 / 3), rtol=1e-6)
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-20, 1.0, 1e20])
+def test_equations_count_in_any_unit(unit):
+    """x_1 = 0, stated in a small unit beside x_0 = 1 in a large one, is no rounding of the other."""
+    domain = sets.Affine([[1.0, 0.0], [0.0, unit]], [1.0, 0.0])
+    assert domain.rows.shape == (2, 2)
+    assert np.allclose(domain.project(jnp.asarray([3.0, 5.0])), [1.0, 0.0], atol=1e-6)
 
 
 def test_a_scalar_point_has_a_half_space():

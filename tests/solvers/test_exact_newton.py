@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -215,7 +214,7 @@ def test_from_a_saddle_itself_to_a_minimiser(name):
     start = mescal.certify(problem, np.asarray(x0), tol=1e-4)
     assert start.stationarity.value < 1e-6 and start.feasibility.value < 1e-6 and start.curvature.value < -0.5
     assert start.direction is not None
-    result = newton(problem, x0, tol=1e-4, penalty=penalty, cone=cone)
+    result = newton(problem, x0, tol=1e-4, outer=mescal.Outer(penalty=penalty), cone=cone)
     assert result.converged and result.objective == pytest.approx(optimum, abs=1e-3)
     assert not np.allclose(result.x, x0, atol=0.1)
     assert result.work.searches.total == 0 and result.work.solver.hvps > 0
@@ -293,34 +292,41 @@ def a_goal(**changes) -> Goal:
 
 @pytest.fixture
 def looked_at(monkeypatch):
-    """The points of all looks, of all Hessians, and of all bounds on what these are off by, since the start of a test."""
-    points, hessians, bounds = [], [], []
-    at, hessian, bound = Evaluator.at, Evaluator.hessian, Evaluator.hessian_rounding
+    """Points of looks, of Hessians, of passes for what these are off by, of looks with rounding bounds; how many a quotient has."""
+    points, hessians, bounds, rounded, quotients = [], [], [], [], []
+    at, hessian, bound, beside = Evaluator.at, Evaluator.hessian, Evaluator.hessian_rounding, Evaluator.beside
 
-    def watched_at(self, x, **how):
+    def watched_at(self, x, rounded_too=True, **how):
         points.append(tuple(x))
-        return at(self, x, **how)
+        asked = how.pop("rounded", rounded_too)
+        rounded.extend([tuple(x)] * asked)
+        return at(self, x, rounded=asked)
 
-    def watched_bound(self, x, weight):
-        bounds.append(tuple(x))
-        return bound(self, x, weight)
+    def watched_bound(self, x, weight, rough=False):
+        bounds.extend([tuple(x)] * (1 if rough else 2))
+        return bound(self, x, weight, rough)
 
-    def watched_hessian(self, x, weight):
+    def watched_beside(self, at_points, weight):
+        quotients.append(len(at_points))
+        return beside(self, at_points, weight)
+
+    def watched_hessian(self, x, weight, rough=False):
         assert np.any(weight != 0) or not weight.size  # functions that weigh nothing are not evaluated
         hessians.append(tuple(x))
-        return hessian(self, x, weight)
+        return hessian(self, x, weight, rough)
 
     monkeypatch.setattr(Evaluator, "at", watched_at)
     monkeypatch.setattr(Evaluator, "hessian", watched_hessian)
     monkeypatch.setattr(Evaluator, "hessian_rounding", watched_bound)
-    return points, hessians, bounds
+    monkeypatch.setattr(Evaluator, "beside", watched_beside)
+    return points, hessians, bounds, rounded, quotients
 
 
 @pytest.mark.parametrize("later", [0, PATIENCE], ids=["quasi-newton", "newton"])
 def test_a_point_is_looked_at_once(wavy_sub, looked_at, later):
     """The look at the point that a step leads to is the next iteration's; with the true Hessian, one is formed per step."""
     sub, at = wavy_sub
-    points, hessians, _ = looked_at
+    points, hessians, *_ = looked_at
     states = solve(sub, at.z, a_goal(), later)
     progress = states[-1].progress
     steps, counted = int(progress.steps) - later, progress.work.tally()
@@ -359,7 +365,8 @@ def test_what_rounding_does_not_allow_ends_a_solve(wavy_sub, later):
 def test_counters_are_the_calls_of_the_running_programs(monkeypatch, looked_at, patience):
     """On the whole of a run, the survey and certificates included: values, gradients and products of both functions.
 
-    A Hessian is D products of one linearisation, in one batched call, which notes every row once; what it may be off by is two.
+    A Hessian is D products of one linearisation, in one batched call, which notes every row once, as the points of quotients are;
+    what it may be off by is one product, or two. A look with rounding bounds evaluates the functions once more for these.
     """
     monkeypatch.setattr("mescal.solvers.exact_newton.PATIENCE", patience)
     objective, of_objective = count_calls(lambda x, a: jnp.sum(x**4 - x**2) / 4 + a @ x / 50)
@@ -368,18 +375,20 @@ def test_counters_are_the_calls_of_the_running_programs(monkeypatch, looked_at, 
     bound = [np.sin(rows @ x).mean(), rows[:, 0].mean() * x[1], x[2] + rows[:, 1].mean()]
     problem = mescal.Problem(E(objective, over=A), {"c": E(constraint, over=rows) == np.array(bound)})
     result = newton(problem, np.zeros(D), tol=1e-3)
-    points, hessians, bounds = (len(found) for found in looked_at)
+    points, hessians, bounds, rounded, quotients = (len(found) for found in looked_at)
     twice = hessians + bounds
+    once = points + twice + quotients
+    priced = points + sum(looked_at[-1])
     total = result.work.solver + result.work.judge
     assert result.converged and np.linalg.norm(result.x - x) < 0.01
     assert (hessians > 2) == (patience == 0)
-    assert of_objective.counts == [ROWS * (points + twice), ROWS * (points + twice), ROWS * twice]
-    assert of_constraint.counts == [30 * (points + twice), 30 * (points + twice), 30 * twice]
-    assert total.gradient_samples == total.objective_gradients == ROWS * points and total.value_samples == 0
-    products = D * hessians + 2 * bounds
+    assert of_objective.counts == [ROWS * (once + rounded), ROWS * once, ROWS * twice]
+    assert of_constraint.counts == [30 * (once + rounded), 30 * once, 30 * twice]
+    assert total.gradient_samples == total.objective_gradients == ROWS * priced and total.value_samples == 0
+    products = D * hessians + bounds
     assert total.hvp_samples == total.objective_hvps == ROWS * products
     each = 3 * 30  # outputs times samples
-    assert total.constraint_values == total.constraint_gradients == each * (points + products)
+    assert total.constraint_values == total.constraint_gradients == each * (priced + products)
     assert total.constraint_hvps == each * products
 
 
@@ -397,10 +406,10 @@ def test_a_violation_is_handed_back_before_multipliers_have_moved(wavy_sub):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_x_has_the_type_of_the_start(dtype):
-    """As far as JAX is set to have it, and whatever it is computed in, which is float64."""
+    """Whatever it is computed in, which is float64, and whatever JAX is set to have."""
     problem = mescal.Problem(E(distance, over=A), {"c": E(along, over=B) == 1.0})
     result = newton(problem, np.zeros(D, dtype))
-    assert result.converged and result.x.dtype == jax.dtypes.canonicalize_dtype(dtype)
+    assert result.converged and result.x.dtype == dtype
     expected = MEAN_A - (MEAN_A @ MEAN_B - 1) / (MEAN_B @ MEAN_B) * MEAN_B
     np.testing.assert_allclose(result.x, expected, atol=10 * TOL)
     assert result.certificate.feasibility.upper <= TOL

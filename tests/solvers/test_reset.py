@@ -1,16 +1,19 @@
 """Resets on streams: as large as the noise at the point itself asks for, and the largest where a point is to be verified."""
 
+from types import SimpleNamespace
+
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import mescal
 from mescal import E
 from mescal.oracle.draw import words
-from mescal.oracle.subproblem import Seen
+from mescal.oracle.subproblem import Seen, best_shift
 from mescal.problems.noise import gaussian
-from mescal.solvers import Spider
+from mescal.solvers import Spider, reset
 from mescal.solvers.base import Goal
-from mescal.solvers.reset import NORM_TEST, SMALLEST_RESET, sampled_look, sampled_reset
+from mescal.solvers.reset import NORM_TEST, SMALLEST_RESET, best_shift_on_face, sampled_look
 
 D, LARGE, TOL = 4, 1 << 15, 0.01
 START, FAR = np.full(D, 0.1, np.float32), np.full(D, 20.0, np.float32)
@@ -36,9 +39,9 @@ def taken(sub):
     target = Spider(batch=64).plan(Goal(TOL, TOL, 100, None, LARGE, 128), np.float32)
 
     def at(z, before) -> tuple[Seen, int]:
-        reset, _, work = sampled_reset(sub, z, before, target, (20240517, 3), 0)
+        seen, _, work = reset.sampled_reset(sub, z, before, target, (20240517, 3), 0)
         assert work.gradient_samples == work.value_samples  # at z, and at the reset before
-        return reset, work.gradient_samples
+        return seen, work.gradient_samples
 
     return at
 
@@ -92,8 +95,32 @@ def test_what_pushes_against_a_bound_does_not_count_as_gradient(taken):
 def test_a_point_that_looks_stationary_is_looked_at_by_the_largest_batch(taken):
     """Whatever the norm test says: no smaller batch verifies, and a solver that does not move would ask for it for ever."""
     before = known(START, 0.5 * TOL * np.eye(D)[1], 0.0)
-    reset, n = taken(START, before)
-    assert n == LARGE and np.isfinite(float(reset.stationarity))
+    seen, n = taken(START, before)
+    assert n == LARGE and np.isfinite(float(seen.stationarity))
     away = known(START, 2 * TOL * np.eye(D)[1], 0.0)
-    reset, n = taken(START, away)
-    assert n == SMALLEST_RESET and np.isinf(float(reset.stationarity))
+    seen, n = taken(START, away)
+    assert n == SMALLEST_RESET and np.isinf(float(seen.stationarity))
+
+
+def test_at_the_same_point_a_value_does_not_change(sub, monkeypatch):
+    """Two sums of the same numbers may differ in their last place; taken for an ascent, that would shrink steps for ever."""
+    target = Spider(batch=64).plan(Goal(TOL, TOL, 100, None, LARGE, 128), np.float32)
+
+    def rounded(*given):
+        seen, work = sampled_look(*given)
+        return seen._replace(change=seen.change + 1e-9, error=0 * seen.error), work
+
+    monkeypatch.setattr(reset, "sampled_look", rounded)
+    before = known(START, np.ones(D), 0.0)
+    again, noise, _ = reset.sampled_reset(sub, START, before, target, (1, 2), 0)
+    assert again.value == before.value and noise == 0.0
+    there, _, _ = reset.sampled_reset(sub, START + 1, before, target, (1, 2), 0)
+    assert there.value != before.value
+
+
+def test_multipliers_at_a_vertex_are_not_moved():
+    """Two constraints where all of x is on its bounds: the face is a point, both of their rows vanish on it."""
+    assert np.array_equal(best_shift(np.zeros((2, 3)), np.zeros(3), np.ones(2)), np.zeros(2))
+    oracle = SimpleNamespace(form=SimpleNamespace(constraints=2), project_face=lambda z, v: jnp.zeros_like(v))
+    at = SimpleNamespace(jacobian=jnp.ones((2, 3)), gradient=jnp.ones(3))
+    assert np.array_equal(best_shift_on_face(oracle, jnp.zeros(3), at, jnp.ones(2)), np.zeros(2))

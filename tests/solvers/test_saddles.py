@@ -42,7 +42,7 @@ def test_on_a_population_the_judge_leads_away(solver):
     start = mescal.certify(problem, x0, tol=0.01)
     assert start.stationarity.upper < 1e-6 and start.feasibility.upper < 1e-6 and start.curvature.value < -0.5
     for seed in range(3):
-        result = mescal.minimize(problem, x0, solver=solver, tol=0.01, seed=seed, penalty=10.0)
+        result = mescal.minimize(problem, x0, solver=solver, tol=0.01, seed=seed, outer=mescal.Outer(penalty=10.0))
         assert result.converged and result.objective == pytest.approx(0.5, abs=0.01), f"{solver} {seed}: {result}"
         np.testing.assert_allclose(np.abs(result.x), [0, 1, 0], atol=0.02)
 

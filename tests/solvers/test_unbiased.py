@@ -74,7 +74,9 @@ def test_batches_of_four_settle_at_the_solution_and_the_same_batch_off_it(proble
 )
 def test_every_solver_with_batches_of_four_is_certified_at_the_solution(problem, solver):
     """The certificate holds with confidence 0.95; a gradient of 0.01 moves the solution by at most 0.01."""
-    result = mescal.minimize(problem, np.zeros(2, np.float32), solver=solver, tol=0.01, penalty=PENALTY, seed=0)
+    result = mescal.minimize(
+        problem, np.zeros(2, np.float32), solver=solver, tol=0.01, outer=mescal.Outer(penalty=PENALTY), seed=0
+    )
     assert result.converged, result
     assert np.linalg.norm(result.x - SOLUTION) < 0.02
     assert result.multipliers["c"] == pytest.approx(-0.5, abs=0.02)

@@ -110,12 +110,13 @@ def test_samples_do_not_depend_on_micro_batches_or_surrogate(bent, make_lagrangi
         rng = np.random.default_rng(4)
         z, previous = (jnp.asarray(rng.normal(size=5)) for _ in range(2))
 
+        oracles = [
+            make_lagrangian(bent, np.zeros(3), [0.5, -0.2], 2.0, rule, micro, dtype=np.float64)
+            for rule, micro in (("pair", 4), ("pair", 64), ("ustat", 64))
+        ]
+
         @jax.jit
         def paths(n):
-            oracles = [
-                make_lagrangian(bent, np.zeros(3), [0.5, -0.2], 2.0, rule, micro, dtype=np.float64)
-                for rule, micro in (("pair", 4), ("pair", 64), ("ustat", 64))
-            ]
             sizes = (n, 21, n)  # a size known when compiling is one micro-batch without a mask
             return [oracle.path_hvp(z, previous, key, size)[0] for oracle, size in zip(oracles, sizes, strict=True)]
 

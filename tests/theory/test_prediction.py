@@ -55,6 +55,24 @@ def test_subproblem_constants_by_hand(predicted):
     assert sharp.last.hessian_noise == 0  # no Hessian of this problem is noisy
 
 
+def test_the_single_loop_stands_beside_them():
+    """Given constants; problems only where they are equalities on all of space. Its probability needs no copies."""
+    found = theory.predict(CONSTANTS, tol=TOL, probability=0.9).single_loop
+    assert found is not None
+    constants = theory.merit.merit_constants(CONSTANTS, EPS_G, EPS_G)
+    assert found.constants == constants and found.holds == 0.9
+    assert found.parameters == theory.null_space.parameters(constants, EPS_G, EPS_H, failure=1 - 0.9)
+    f, c = E(lambda x: jnp.sum(x**2)), E(lambda x: x[0])
+    for stated, there in (
+        (mescal.Problem(f, {"c": c == 0}), True),
+        (mescal.Problem(f, {"c": c <= 0}), False),
+        (mescal.Problem(f, {"c": c == 0}, mescal.sets.Ball(2.0)), False),
+        (mescal.Problem(f), False),
+    ):
+        said = theory.predict(stated, np.ones(2, np.float32), TOL)
+        assert (said.single_loop is not None) == there and ("null-space" in str(said)) == there
+
+
 def test_solver_numbers_by_hand(predicted):
     """SG-HV-NC at k = 0: B = ceil(5 (3 s_g/eps_g)^2), search at eps_H; Natasha2: d/L_H, B = (s_g/eps_g)^2."""
     by_name = {forecast.solver: forecast for forecast in predicted.solvers}

@@ -7,25 +7,26 @@ to leg is its memory: array leaves, which a `View` shows, and from which another
 
 import abc
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import equinox as eqx
 import jax
 
+from ..checks import check_options
 from ..errors import InputError, InputTypeError
-from ..options import check_options
 from ..oracle import Lagrangian
 from ..problem import Problem
 from ..run import Result
 from ..run.checkpoint import check_folder
 from ..run.loop import Run
 from ..run.resume import keeping_checkpoints
-from ..run.settings import Settings, check_settings
+from ..run.settings import Asked, Settings, settings, takes_settings
 from . import legs
 from .measure import Measured, Seen
 from .view import View
 
-UNUSED = {"max_inner": 1, "growth": 2.0, "bounded_dual": True, "scale": False, "confidence": 0.95}
+# Of the settings of `mescal.minimize`: what a method without inner solves has a use for.
+TAKEN = ("tol", "cone", "seed", "max_work", "max_seconds", "record", "confidence", "checkpoint", "callback", "progress")
 
 
 class OutOfClass(InputError):
@@ -85,23 +86,16 @@ class Baseline(eqx.Module):
         """What the method hands back after a leg."""
         return state.progress.z
 
+    @takes_settings(*TAKEN)
     def minimize(
         self,
         problem: Problem,
         x0: Any,
-        *,
-        tol: Any = 0.01,
-        cone: str = "critical",
-        seed: int = 0,
-        max_work: float | None = None,
-        max_seconds: float | None = None,
-        record: str | None = None,
-        checkpoint: Any = None,
-        checkpoint_seconds: float = 60.0,
-        progress: Any = None,
-        callback: Any = None,
+        **asked: Unpack[Asked],
     ) -> Result:
-        """Minimise a problem of the method's class; its arguments and its result are as in `mescal.minimize`.
+        """Minimise a problem of the method's class; its result is as that of `mescal.minimize`.
+
+        {settings}
 
         `result.converged` is true only where the judge's certificate meets the tolerance, curvature included, although
         the method itself looks at first derivatives alone. A problem outside of its class raises `OutOfClass`.
@@ -110,25 +104,11 @@ class Baseline(eqx.Module):
             raise InputTypeError(f"{self.name} got {type(problem).__name__}", "a mescal.Problem", "build one first")
         if (reason := self.declines(problem)) is not None:
             raise OutOfClass(reason, f"a problem of the class of {self.name}", "use mescal.minimize, which takes any")
-        settings = check_settings(
-            tol=tol,
-            cone=cone,
-            seed=seed,
-            max_outer=self.max_outer,
-            max_work=max_work,
-            max_seconds=max_seconds,
-            record=record,
-            penalty=1.1,
-            checkpoint=checkpoint,
-            checkpoint_seconds=checkpoint_seconds,
-            callback=callback,
-            progress=progress,
-            **UNUSED,
-        )
-        if settings.checkpoint is not None:
-            check_folder(settings.checkpoint)
-        run = self.prepare(problem, x0, self, settings)
-        return (run if settings.checkpoint is None else keeping_checkpoints(run)).go()
+        held = replace(settings(self.name, asked, *TAKEN), max_outer=self.max_outer)
+        if held.checkpoint is not None:
+            check_folder(held.checkpoint.folder)
+        run = self.prepare(problem, x0, self, held)
+        return (run if held.checkpoint is None else keeping_checkpoints(run)).go()
 
     @staticmethod
     def prepare(problem: Problem, x0: Any, baseline: "Baseline", settings: Settings, warm: None = None) -> Run:

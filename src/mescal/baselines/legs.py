@@ -15,6 +15,7 @@ from ..oracle.draw import words
 from ..oracle.subproblem import Subproblem
 from ..problem import Problem
 from ..run.goals import RESET_ACCURACY, SAMPLED, SMALLEST_RESET, thetas_for
+from ..run.inward import moved_inwards
 from ..run.loop import Run
 from ..run.scaling import Scales
 from ..run.settings import Settings
@@ -46,6 +47,10 @@ class Legs:
     def cap(self, here: Setup) -> int:
         """Legs at most."""
         return here.settings.max_outer
+
+    def reason(self, here: Setup, state: State) -> str:
+        """As it was when the run was set up."""
+        return here.reason
 
     def oracle(self, here: Setup, state: State) -> Subproblem:
         """The augmented Lagrangian at the method's multipliers and penalty."""
@@ -142,7 +147,8 @@ def prepare(problem: Problem, x0: Any, baseline: "Baseline", settings: Settings,
     """A run: slacks that meet the inequalities where they can, a first measurement, bounds, the method's memory."""
     here = set_up(problem, x0, baseline, settings)
     layout = here.program.layout
-    scales, dual = Scales.plain(layout.size), np.zeros(layout.size)
+    scales = moved_inwards(Scales.plain(layout.size), layout, settings.tol)
+    dual = np.zeros(layout.size)
     form, batch = here.form(scales), here.program.population or SMALLEST_RESET
     z = form.join(jnp.asarray(here.origin, here.dtype), jnp.zeros(layout.slack_size, here.dtype))
     state = State(
@@ -151,7 +157,7 @@ def prepare(problem: Problem, x0: Any, baseline: "Baseline", settings: Settings,
         memory=Memory(None, dual, None, None, None),  # pyright: ignore[reportArgumentType]
         notes=Notes(batch, batch),
         scales=scales,
-        penalty=settings.penalty,
+        penalty=settings.outer.penalty,
         micro=here.micro_batch(scales),
     )
     with here.watchdog:

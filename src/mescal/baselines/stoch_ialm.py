@@ -125,7 +125,7 @@ class StochIALM(Baseline):
 
     def read(self, view, oracle, state, z, seen):
         """At the multipliers y + al c, or, where it is feasible, at the best ones."""
-        step = self._share(float(state.memory.steps)) / float(state.memory.smoothness)
+        step = self._share(float(state.memory.steps)) / max(float(state.memory.smoothness), 1e-30)
         return read_penalised(oracle, z, seen, view.array(view.violation), step, self.batch)
 
     def learn(self, view, measured):

@@ -101,7 +101,7 @@ class View:
     @property
     def violation(self) -> float:
         """The violation that a candidate may have."""
-        return ready(self.here) * self.state.tighter
+        return ready(self.here, self.state) * self.state.tighter
 
     @property
     def leg(self) -> int:

@@ -1,4 +1,4 @@
-"""From measures to a certificate: by-name reports, complementarity, regularity, warnings."""
+"""From measures to a certificate: by-name reports, regularity, warnings."""
 
 from dataclasses import replace
 
@@ -8,6 +8,7 @@ from ..oracle.look import At
 from ..oracle.work import Tally
 from .certificate import Certificate, Measured
 from .diagnosis import diagnose
+from .feasible import Feasible
 from .request import DEFAULT_TOLERANCE, Request
 from .second_order import Situation
 
@@ -17,7 +18,7 @@ def assemble(
     point: At,
     situation: Situation,
     stationarity: Measured,
-    feasibility: Measured,
+    feasible: Feasible,
     curvature: dict[str, Measured],
     objective: Measured,
     confidence: float | None,
@@ -37,7 +38,9 @@ def assemble(
         stationarity = replace(stationarity, lower=np.nan, upper=np.nan)
     certificate = Certificate(
         stationarity=stationarity,
-        feasibility=feasibility,
+        feasibility=feasible.feasibility,
+        violation=feasible.violation,
+        complementarity=feasible.complementarity,
         curvature=curvature[request.cone],
         relative_stationarity=stationarity.scaled(
             max(1.0, float(np.linalg.norm(request.x))), "stationarity * max(1, |x|)"
@@ -48,7 +51,6 @@ def assemble(
         multipliers=layout.by_name(multipliers),
         slack=by_name,
         constraints=layout.by_name(point.constraint),
-        complementarity=float(np.max(np.abs(signed * slack[request.inequality]), initial=0.0)),
         dual_sign=float(np.min(signed, initial=np.inf)),
         jacobian_singular=float(np.linalg.svd(point.jacobian, compute_uv=False).min(initial=np.inf)),
         multiplier_norm=float(np.linalg.norm(multipliers)),

@@ -1,11 +1,14 @@
 """The certificate: three measures with error bounds, what they were computed from, and what to make of them."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..errors import InputError
+from ..forms import APART, Unfit, plain, typed
 from ..oracle.work import Tally
 from .tolerance import Tolerance, as_tolerance
 
@@ -31,11 +34,6 @@ class Measured:
         """The same measure in another unit."""
         return Measured(self.value * factor, self.lower * factor, self.upper * factor, how)
 
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON: an infinite value (an empty cone) becomes null, the sentence says why."""
-        numbers = {name: _finite(getattr(self, name)) for name in ("value", "lower", "upper")}
-        return numbers | {"how": self.how}
-
     def __str__(self) -> str:
         if not np.isfinite(self.value):
             return f"none ({self.how})" if self.lower == self.value else f"none, at least {self.lower:.3g} ({self.how})"
@@ -58,11 +56,48 @@ class Check(NamedTuple):
     refuted: bool
     sign: str
 
+    @classmethod
+    def at_most(cls, name: str, measured: Measured, limit: float) -> "Check":
+        """A measure that must be small."""
+        return cls(name, measured, measured.upper, limit, measured.upper <= limit, measured.lower > limit, "<=")
+
+    @classmethod
+    def at_least(cls, name: str, measured: Measured, limit: float) -> "Check":
+        """A measure that must not be too negative."""
+        return cls(name, measured, measured.lower, limit, measured.lower >= limit, measured.upper < limit, ">=")
+
+    @property
+    def field(self) -> str:
+        """The certificate's name for the measure."""
+        return self.name.replace(" ", "_")
+
+    @property
+    def share(self) -> float:
+        """How much of the limit the bound uses up: at most 1 where it is met; infinite where nothing is allowed."""
+        error = max(0.0, -self.bound) if self.sign == ">=" else self.bound
+        return error / abs(self.limit) if self.limit else 0.0 if error <= 0 else np.inf
+
     @property
     def sentence(self) -> str:
         """For people to read."""
         bound = f"{self.bound:.3g}" if np.isfinite(self.bound) else "none"
-        return f"{self.name} {bound} ({self.sign} {self.limit:g})"
+        return f"{self.name} {bound} ({'' if self.met else 'not '}{self.sign} {self.limit:g})"
+
+
+def compared(measures: Mapping[str, Measured], tol: float | Tolerance) -> tuple[Check, ...]:
+    """Measures by name beside what the tolerance asks of them: the one place where a bound meets a tolerance."""
+    tolerance = as_tolerance(tol)
+    small = tolerance.gradient
+    first = [Check.at_most("stationarity", measures["stationarity"], small)]
+    if tolerance.feasibility is None:
+        first.append(Check.at_most("feasibility", measures["feasibility"], small))
+    else:
+        first.append(Check.at_most("violation", measures["violation"], tolerance.feasibility))
+        first.append(Check.at_most("complementarity", measures["complementarity"], small))
+    last = []
+    if tolerance.relative is not None:
+        last.append(Check.at_most("relative stationarity", measures["relative_stationarity"], tolerance.relative))
+    return (*first, Check.at_least("curvature", measures["curvature"], -tolerance.curvature), *last)
 
 
 @dataclass(frozen=True)
@@ -70,7 +105,9 @@ class Certificate:
     """What `certify` found at a point: evidence for, or against, a second-order stationary point.
 
     - `stationarity`: |P_T(-(grad f + J' lam))| over parameters and slacks;
-    - `feasibility`: |c(x) + s|;
+    - `feasibility`: |c(x) + s|, the paper's measure, which is made of two:
+      `violation`, how far the constraints are exceeded, and `complementarity`, how far inequalities that are met lie from
+      their bounds where multipliers say that they are active;
     - `curvature`: the smallest curvature of the Lagrangian on `cone`; all three cones are in `curvatures`;
     - `relative_stationarity`: stationarity * max(1, |x|), which a flat region cannot fool;
     - `warnings`: sentences that a reader must not miss.
@@ -78,6 +115,8 @@ class Certificate:
 
     stationarity: Measured
     feasibility: Measured
+    violation: Measured
+    complementarity: Measured
     curvature: Measured
     relative_stationarity: Measured
     objective: Measured
@@ -86,7 +125,6 @@ class Certificate:
     multipliers: dict[str, np.ndarray]
     slack: dict[str, np.ndarray]
     constraints: dict[str, np.ndarray]
-    complementarity: float
     dual_sign: float
     jacobian_singular: float
     multiplier_norm: float
@@ -94,26 +132,15 @@ class Certificate:
     active_bounds: int
     penalty: float
     confidence: float | None
-    direction: np.ndarray | None = (
-        None  # of the most negative curvature found on `cone`, in the flat parameters, where that is < 0
-    )
+    # of the most negative curvature found on `cone`, in the flat parameters, where that is < 0
+    direction: np.ndarray | None = field(default=None, metadata=APART)
     warnings: tuple[str, ...] = ()
     work: Tally = field(default_factory=Tally)
     seconds: float = 0.0
 
     def checks(self, tol: float | Tolerance) -> tuple[Check, ...]:
-        """Every measure beside what the tolerance asks of it, with its error added: the one place where they are compared."""
-        tolerance = as_tolerance(tol)
-        upper = [
-            ("stationarity", self.stationarity, tolerance.gradient),
-            ("feasibility", self.feasibility, tolerance.gradient),
-        ]
-        if tolerance.relative is not None:
-            upper.append(("relative stationarity", self.relative_stationarity, tolerance.relative))
-        found = [Check(name, m, m.upper, limit, m.upper <= limit, m.lower > limit, "<=") for name, m, limit in upper]
-        m, limit = self.curvature, -tolerance.curvature
-        found.insert(2, Check("curvature", m, m.lower, limit, m.lower >= limit, m.upper < limit, ">="))
-        return tuple(found)
+        """Every measure beside what the tolerance asks of it, with its error added."""
+        return compared(vars(self), tol)
 
     def passes(self, tol: float | Tolerance) -> bool:
         """Whether every measure meets the tolerance with its error added. NaN never passes."""
@@ -123,31 +150,31 @@ class Certificate:
         """Whether some measure fails the tolerance even with its error taken off: more samples would not help."""
         return any(check.refuted for check in self.checks(tol))
 
+    @property
+    def parts(self) -> str:
+        """The two parts of the paper's measure of feasibility, in words."""
+        return f"violation {self.violation.value:.3g}, complementarity {self.complementarity.value:.3g}"
+
+    def missing(self, tol: float | Tolerance) -> tuple[str, ...]:
+        """What does not meet the tolerance, or is not known to, in words."""
+        open_ones = (check for check in self.checks(tol) if not check.met)
+        return tuple(f"{c.sentence}{'' if c.refuted else ', not known well enough'}" for c in open_ones)
+
     def to_dict(self) -> dict[str, Any]:
-        """Everything, ready for JSON."""
-        return {
-            "stationarity": self.stationarity.to_dict(),
-            "feasibility": self.feasibility.to_dict(),
-            "curvature": self.curvature.to_dict(),
-            "relative_stationarity": self.relative_stationarity.to_dict(),
-            "objective": self.objective.to_dict(),
-            "cone": self.cone,
-            "curvatures": {name: measured.to_dict() for name, measured in self.curvatures.items()},
-            "multipliers": {name: rows.tolist() for name, rows in self.multipliers.items()},
-            "slack": {name: rows.tolist() for name, rows in self.slack.items()},
-            "constraints": {name: rows.tolist() for name, rows in self.constraints.items()},
-            "complementarity": self.complementarity,
-            "dual_sign": _finite(self.dual_sign),
-            "jacobian_singular": _finite(self.jacobian_singular),
-            "multiplier_norm": self.multiplier_norm,
-            "regularity": _finite(self.regularity),
-            "active_bounds": self.active_bounds,
-            "penalty": self.penalty,
-            "confidence": self.confidence,
-            "warnings": list(self.warnings),
-            "work": dict(self.work.counts) | {"total": self.work.total},
-            "seconds": self.seconds,
-        }
+        """Everything but `direction`, ready for JSON: an infinite value (an empty cone) is null, its sentence says why, and
+        `not_finite` beside it holds the number in words.
+        """
+        return plain(self)
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any], direction: np.ndarray | None = None) -> "Certificate":
+        """The certificate that `to_dict` wrote."""
+        try:
+            return typed(cls, content, direction=direction)
+        except Unfit as error:
+            raise InputError(
+                f"this is no certificate: {error.found}", error.expected, "write it with Certificate.to_dict"
+            ) from None
 
     def to_json(self) -> str:
         """The certificate as JSON text."""
@@ -156,7 +183,7 @@ class Certificate:
     def __str__(self) -> str:
         lines = [
             f"stationarity  {self.stationarity}",
-            f"feasibility   {self.feasibility}",
+            f"feasibility   {self.feasibility}: {self.parts}",
             f"curvature     {self.curvature}, on the {_CONES[self.cone]}",
             f"objective     {self.objective.value:.6g}, relative stationarity {self.relative_stationarity.value:.3g}",
         ]
@@ -168,7 +195,3 @@ _CONES = {
     "paper": "paper's cone, tangent directions that keep c",
     "critical": "critical cone",
 }
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

@@ -4,21 +4,24 @@ Exact, in float64, on finite populations; with confidence bounds where only samp
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..blas import one_thread
 from ..errors import InputTypeError
-from ..oracle.evaluator import evaluator_of
+from ..oracle.evaluator import Evaluator, evaluator_of
 from ..problem import Problem
 from . import second_order
 from .assemble import assemble
+from .budget import Budget
 from .certificate import Certificate, Measured
+from .feasible import feasible
 from .multipliers import stationarity_of
 from .quotients import mismatch
-from .request import Request, check_request
+from .request import DEFAULT_TOLERANCE, Request, check_request
 from .rounded import Rounded, widened
 from .sampled import certify_from_samples
 from .tolerance import Tolerance
@@ -38,6 +41,7 @@ def certify(
     seed: int = 0,
     samples: int | None = None,
     bounds: Mapping[str, float] | None = None,
+    max_seconds: float | Budget | None = None,
 ) -> Certificate:
     """Measure a point: stationarity, feasibility and curvature, with error bounds.
 
@@ -54,19 +58,38 @@ def certify(
     - `samples`: draws of each stream; default: as many as it takes to decide `tol`, at most about a million.
     - `bounds`: almost-sure bounds on the deviation of one sample from its mean, under the keys `"gradient"`,
       `"constraint"` and `"hessian"`: with them the error bounds need no central limit theorem.
+    - `max_seconds`: after which nothing more is begun: what is measured by then stands, with the interval that it has, and a
+      warning says what is missing. One look, its rounding bounds and multipliers are made in any case.
 
     **Returns:** a `Certificate`; `certificate.passes(tol)` is the verdict.
     """
     started = time.perf_counter()
     if not isinstance(as_sample, (bool, np.bool_)):
         raise InputTypeError(f"as_sample={as_sample!r}", "True or False", "leave it out to judge the rows as they are")
-    request = check_request(problem, x, multipliers, slack, tol, cone, penalty, confidence, seed, samples, bounds)
+    request = check_request(
+        problem, x, multipliers, slack, tol, cone, penalty, confidence, seed, samples, bounds, max_seconds
+    )
     streams = any(source.size is None for source in problem.sources)
-    if streams or as_sample:
-        certificate = certify_from_samples(request, as_sample)
-    else:
-        certificate = _exact(request)
-    return replace(certificate, seconds=time.perf_counter() - started)
+    # what overflows counts as infinite, and what that makes of other numbers passes no test
+    with one_thread(), np.errstate(over="ignore", invalid="ignore"):
+        certificate = certify_from_samples(request, as_sample) if streams or as_sample else _exact(request)
+    warnings = (*certificate.warnings, *_missing(request, certificate))
+    return replace(certificate, warnings=warnings, seconds=time.perf_counter() - started)
+
+
+def _missing(request: Request, certificate: Certificate) -> list[str]:
+    """What a judge whose time was up has left open, in words."""
+    checks = certificate.checks(request.tolerance or DEFAULT_TOLERANCE)
+    open_checks = [check for check in checks if not check.met and not check.refuted]
+    if not open_checks or not request.budget.over:
+        return []
+    known = ", ".join(
+        f"{check.name} in [{check.measured.lower:.3g}, {check.measured.upper:.3g}]" for check in open_checks
+    )
+    return [
+        f"The judge's time was up, and this is all that is known: {known}. `certify` at this point, with more time or without "
+        "`max_seconds`, goes on."
+    ]
 
 
 def _exact(request: Request) -> Certificate:
@@ -77,21 +100,25 @@ def _exact(request: Request) -> Certificate:
     stationarity = stationarity_of(
         multipliers, point.gradient, point.jacobian, request.inequality, slack, request.project_tangent
     )
-    off = Rounded.at(judge, request.x, point, multipliers)
+    off = Rounded.at(judge, request.x, point, multipliers, request.tolerance or DEFAULT_TOLERANCE)
     situation = request.situation(point, multipliers, slack, off.stationarity)
-    matrix = judge.hessian(request.x, multipliers) if request.x.size <= second_order.DENSE_SIZE else None
-
-    def product(v: np.ndarray) -> np.ndarray:
-        return judge.hessian_times(request.x, multipliers, v) if matrix is None else matrix @ v
-
-    found = second_order.curvatures(situation, matrix, product, request.resolution, request.seed, request.cone)
-    doubts = mismatch(request, judge, point, multipliers, product, off)
+    for hessian in _hessians(request, judge, multipliers, off):
+        off = hessian.off
+        # quotients first: without them nothing passes, however much time curvatures have
+        doubts = mismatch(request, judge, point, multipliers, hessian.times, off)
+        found = second_order.curvatures(
+            situation, hessian.matrix, hessian.times, request.resolution, request.seed, request.cone, request.budget
+        )
+        if not hessian.is_rough or _decides(
+            request, found[request.cone].widened(off.curvature(request.cone, situation))
+        ):
+            break
     certificate = assemble(
         request,
         point,
         situation,
         doubts.on_stationarity(widened(stationarity, off.stationarity, how)),
-        widened(float(np.linalg.norm(point.constraint + slack)), off.feasibility, how),
+        feasible(point.constraint, slack, request.inequality, point.rounding.constraint, 0.0, how),
         {name: doubts.on_curvature(c.widened(off.curvature(name, situation))) for name, c in found.items()},
         Measured(point.objective, point.objective - off.objective, point.objective + off.objective, how),
         None,
@@ -100,3 +127,47 @@ def _exact(request: Request) -> Certificate:
         found[request.cone].direction,
     )
     return replace(certificate, warnings=(*doubts.sentences, *certificate.warnings))
+
+
+class _Hessian(NamedTuple):
+    """Products with the Hessian of the Lagrangian, the matrix where it is formed, and what rounding makes of the measures then."""
+
+    matrix: np.ndarray | None
+    times: Callable[[np.ndarray], np.ndarray]
+    off: Rounded
+    is_rough: bool = False
+
+
+def _hessians(request: Request, judge: Evaluator, multipliers: np.ndarray, off: Rounded) -> Iterator[_Hessian]:
+    """Hessians to be tried in turn: first one whose Gram matrices are in float32, where that is much cheaper and a tolerance is
+    there to be decided; then the exact one, formed where it is small and there is time.
+    """
+    dense = request.x.size <= second_order.DENSE_SIZE
+    roughness = judge.roughness(request.x.size) if dense else None
+    if roughness is not None and request.tolerance is not None:
+        matrix = judge.hessian(request.x, multipliers, rough=True)
+        yield _Hessian(matrix, matrix.__matmul__, replace(off, hessian=off.hessian * (1 + roughness)), True)
+        if request.budget.over:
+            return
+    if _forms_hessian(request, judge):
+        matrix = judge.hessian(request.x, multipliers)
+        yield _Hessian(matrix, matrix.__matmul__, off)
+    else:
+        yield _Hessian(None, lambda v: judge.hessian_times(request.x, multipliers, v), off)
+
+
+def _decides(request: Request, measured: Measured) -> bool:
+    """Whether a curvature is known well enough for the tolerance."""
+    assert request.tolerance is not None
+    return not measured.lower < -request.tolerance.curvature <= measured.upper
+
+
+def _forms_hessian(request: Request, judge: Evaluator) -> bool:
+    """Whether the Hessian is small enough, and there is time for it: as if every column took as long as a look."""
+    if request.x.size > second_order.DENSE_SIZE:
+        return False
+    if not request.budget.is_timed or request.x.size <= second_order.ALWAYS_FORMED:
+        return True
+    began = time.perf_counter()
+    judge.at(request.x)
+    return request.budget.affords((time.perf_counter() - began) * request.x.size)

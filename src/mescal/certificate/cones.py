@@ -9,17 +9,20 @@ void. With more, it is found by branching on faces (dense), or enclosed (matrix-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import scipy
 
 from ..errors import InputError
+from .budget import ENDLESS, Budget
 from .certificate import Measured
 from .eigen import ROUNDING, SMALLEST_FAILURE, Extreme, lanczos_smallest, smallest_eigenspace
 from .faces import Faces, copositive_weights
 from .rows import (
     ANGLE,
     RANK_TOLERANCE,
+    RESTRICTION_TOLERANCE,
     distinct,
     implied_equalities,
     null_basis,
@@ -34,6 +37,10 @@ from .span import Span
 Array = np.ndarray
 
 TAKEN_OVER = 1.25  # of the resolution: how long an interval may be whose lower end comes from a larger cone
+# Units of rounding per coordinate: what is left of a row at unit length on a subspace of which it is no condition. Bases are
+# orthonormal to about one (measured: 1.1 of 5 coordinates).
+SHORTEST = 8 * float(np.finfo(float).eps)
+NO_HESSIAN = "none: the Hessian has entries that are not finite here"
 FEW_SIGNS = 100  # up to this many sign conditions the matrix-free lower end makes use of them
 
 
@@ -107,10 +114,26 @@ class Cone:
         """Orthonormal rows that span those of E on the free coordinates, and by how far they may be turned."""
         lengths = np.linalg.norm(np.where(self.free, self.equalities, 0.0), axis=1)
         assert self.errors is not None
-        known = lengths > self.errors
-        rows = restricted(self.equalities[known], self.free)
+        known = self._known(lengths)
+        rows = np.where(self.free, self.equalities, 0.0)[known] / lengths[known, None]
         error = float(np.linalg.norm(self.errors[known] / lengths[known]))
         return row_space(rows, error / ANGLE), turned(rows, error)
+
+    @property
+    def is_loosened(self) -> bool:
+        """Whether conditions were left out that errors may have made: its directions may then lie outside of the true cone."""
+        assert self.errors is not None
+        lengths = np.linalg.norm(np.where(self.free, self.equalities, 0.0), axis=1)
+        unknown = (lengths <= self.errors) & (self.errors > 0)
+        known = self._known(lengths)
+        rows = np.where(self.free, self.equalities, 0.0)[known] / lengths[known, None]
+        return bool(unknown.any()) or len(self.space[0]) < len(row_space(rows))
+
+    def _known(self, lengths: Array) -> Array:
+        """Rows of E that count on the free coordinates: by their errors where these are given, else by a fraction of the row."""
+        assert self.errors is not None
+        whole = np.linalg.norm(self.equalities, axis=1)
+        return lengths > np.where(self.errors > 0, self.errors, RESTRICTION_TOLERANCE * whole)
 
     def violation(self, direction: Array) -> float:
         """The largest violation of a condition of the cone by `direction`, rows taken at unit length."""
@@ -150,6 +173,7 @@ def smallest_on_cone(
     max_faces: int = 200,
     seed: int = 0,
     thorough: bool = True,
+    budget: Budget = ENDLESS,
 ) -> Curvature:
     """``min d'Hd`` over ``|d| = 1``, ``d in K``, for a dense symmetric H.
 
@@ -159,19 +183,22 @@ def smallest_on_cone(
     - `max_faces`: eigenvalue problems that branching on faces may solve; past them the interval may stay open.
     - `seed`: of the vectors that probe multiple eigenvalues and start a search; the interval holds for every seed.
     - `thorough`: whether to go on where the first faces leave the interval open.
+    - `budget`: when to end with the interval as it is; one eigenvalue problem is solved in any case.
     """
     H = np.asarray(H, dtype=np.float64)
-    if H.shape != (cone.size, cone.size) or not np.isfinite(H).all():
+    if H.shape != (cone.size, cone.size):
         raise InputError(
-            f"the matrix has shape {H.shape} or entries that are not finite",
-            f"a finite matrix of shape {(cone.size, cone.size)}, as the cone has",
-            "check the Hessian at this point",
+            f"the matrix has shape {H.shape}",
+            f"a matrix of shape {(cone.size, cone.size)}, as the cone has",
+            "build both for the same point",
         )
-    basis, rows, angle = _reduce(cone, metric)
+    basis, rows, angle, lost = _reduce(cone, metric)
     if basis.shape[1] == 0:
         return _nothing()
     free = cone.free
     matrix = H[np.ix_(free, free)]
+    if not np.isfinite(matrix).all():
+        return Curvature(math.nan, -math.inf, math.inf, NO_HESSIAN, None)
     matrix = 0.5 * (matrix + matrix.T)
     norm = min(float(np.linalg.norm(matrix)), float(np.abs(matrix).sum(axis=1).max()))
     if metric is not None:
@@ -187,14 +214,15 @@ def smallest_on_cone(
             vector = -vector
         how = "dense eigenvalue" + _void(len(rows))
     else:
-        faces = Faces(matrix, rows, rounding, seed)
+        faces = Faces(matrix, rows, rounding, seed, budget)
         lower, how = faces.minimise(max_faces, thorough)
         value, vector = faces.best, faces.vector
     if vector is None:
         return _nothing() if lower == math.inf else Curvature(lower, lower - rounding, math.inf, how, None)
     direction = np.zeros(cone.size)
     direction[free] = basis @ vector
-    return Curvature(value, min(lower, value) - rounding, value + rounding, how, direction)
+    upper = math.inf if lost else value + rounding
+    return Curvature(value, min(lower, value) - rounding, upper, how, direction)
 
 
 def smallest_on_cone_matrix_free(
@@ -209,6 +237,8 @@ def smallest_on_cone_matrix_free(
     seed: int = 0,
     enclosing: Curvature | None = None,
     thorough: bool = True,
+    budget: Budget = ENDLESS,
+    decided: float = math.inf,
 ) -> Curvature:
     """``min d'Hd`` over ``|d| = 1``, ``d in K``, from products with H alone.
 
@@ -227,6 +257,8 @@ def smallest_on_cone_matrix_free(
     - `enclosing`: the smallest curvature of a form that is nowhere above d'Hd on K, on a cone that holds K. Its lower end
       holds here too; where the part in K of its direction has a curvature within 1.25 `resolution` of it, that is the answer.
     - `thorough`: whether sign conditions are made use of for the lower end.
+    - `budget`: when to end with the interval as it is; one product is taken in any case.
+    - `decided`: a lower end above it is enough, however long the interval.
     """
     if cone.size != n:
         raise InputError(f"the cone lies in R^{cone.size}", f"a cone in R^{n}", "build both for the same point")
@@ -236,7 +268,8 @@ def smallest_on_cone_matrix_free(
             f"a number from {SMALLEST_FAILURE} up to 1",
             "ask for 1e-6, or use the dense computation, which has no failure probability",
         )
-    span = Span.of(cone)
+    # signs that are many serve to find flat cones alone, which takes as long as a Lanczos run
+    span = Span.of(cone, FEW_SIGNS * n) if budget.is_timed else Span.of(cone)
     if span.dimension == 0:
         return _nothing()
 
@@ -253,6 +286,8 @@ def smallest_on_cone_matrix_free(
             resolution=resolution,
             max_steps=max_steps,
             seed=seed,
+            budget=budget.share(0.5),
+            decided=decided,
         )
 
     if enclosing is not None and (found := _enclosed(apply, span, enclosing, resolution)) is not None:
@@ -275,14 +310,16 @@ def smallest_on_cone_matrix_free(
         extreme.largest + 0.05 * (extreme.largest - extreme.value),
         [*extreme.vectors.T, *(span.project(v) for v in random)],
         target=enough,
+        budget=budget.share(0.5),
     )
     how += f", without {span.count} sign conditions"
     if found is None:
         return Curvature(extreme.value, extreme.lower, math.inf, f"{how}; no direction was found", None)
     value, vector = found
     lower = extreme.lower
-    if thorough and signs is not None and value > enough:
-        signed = _with_signs(apply, signs, extreme, value, lambda operator: lanczos(operator, failure / 2, seed + 1))
+    if thorough and signs is not None and value > enough and not budget.over:
+        again = partial(lanczos, share=failure / 2, seed=seed + 1)
+        signed = _with_signs(apply, signs, extreme, value, again, budget.share(0.5))
         if signed.lower > lower:
             lower, rounding = signed.lower - turned * signed.scale, (ROUNDING + turned) * signed.scale
             how = f"Lanczos with copositive shift of {span.count} sign conditions, {_steps(signed, failure)}"
@@ -309,7 +346,7 @@ def _enclosed(apply, span: Span, enclosing: Curvature, resolution: float) -> Cur
     return Curvature(value, min(enclosing.lower, value - rounding), value + rounding, how, direction)
 
 
-def _with_signs(apply, signs: Array, extreme: Extreme, value: float, lanczos) -> Extreme:
+def _with_signs(apply, signs: Array, extreme: Extreme, value: float, lanczos, budget: Budget) -> Extreme:
     """Lanczos on ``H - G'NG`` with the N that is best on the Krylov space and the rows of G = `signs`."""
     rest = signs - (signs @ extreme.basis.T) @ extreme.basis
     extra = row_space(unit_rows(rest, np.ones(len(rest)), RANK_TOLERANCE))
@@ -321,7 +358,7 @@ def _with_signs(apply, signs: Array, extreme: Extreme, value: float, lanczos) ->
     matrix[:steps, :steps] = extreme.tridiagonal
     matrix[:, steps:], matrix[steps:, :] = mixed, mixed.T
     matrix[steps:, steps:] = 0.5 * (mixed[steps:] + mixed[steps:].T)
-    weights = copositive_weights(matrix, signs @ subspace.T, value)
+    weights = copositive_weights(matrix, signs @ subspace.T, value, budget=budget)
     return lanczos(lambda v: apply(v) - signs.T @ (weights @ (signs @ v)))
 
 
@@ -338,14 +375,19 @@ def _steps(extreme: Extreme, failure: float) -> str:
     return f"{extreme.steps} step{'s' if extreme.steps > 1 else ''}, {certainty}"
 
 
-def _reduce(cone: Cone, metric: Array | None) -> tuple[Array, Array, float]:
-    """(basis on the free coordinates, unit rows G, angle) with ``K = {basis y : G y <= 0}``; no column for the cone {0}."""
+def _reduce(cone: Cone, metric: Array | None) -> tuple[Array, Array, float, bool]:
+    """(basis on the free coordinates, unit rows G, angle) with ``K = {basis y : G y <= 0}``; no column for the cone {0}.
+
+    The last entry says whether rows were left out that are short and yet longer than rounding: K may then be smaller.
+    """
     free = cone.free
     space, angle = cone.space
     basis = null_basis(space[:, free])
     bounded = np.flatnonzero((cone.lower | cone.upper)[free])
     bounds = np.where(cone.lower[free][bounded], -1.0, 1.0)[:, None] * basis[bounded]
     rows = np.concatenate([bounds, restricted(cone.inequalities, free)[:, free] @ basis])
+    lengths = np.linalg.norm(rows, axis=1)
+    lost = bool(((lengths > SHORTEST * cone.size) & (lengths <= RANK_TOLERANCE)).any())
     rows = unit_rows(rows, np.ones(len(rows)), RANK_TOLERANCE)
     while (implied := implied_equalities(rows)).any():
         smaller = null_basis(rows[implied])
@@ -363,4 +405,4 @@ def _reduce(cone: Cone, metric: Array | None) -> tuple[Array, Array, float]:
         change = scipy.linalg.solve_triangular(factor, np.eye(len(factor)), lower=True).T
         basis, rows = basis @ change, rows @ change
         rows = unit_rows(rows, np.ones(len(rows)), 0.0)
-    return basis, distinct(rows), angle
+    return basis, distinct(rows), angle, lost

@@ -33,6 +33,7 @@ from ..compiling import compiled
 from ..oracle.batch import masked
 from ..oracle.evaluator import Evaluator
 from ..problem import Program, Rows
+from .budget import ENDLESS, Budget
 
 FULL_COVARIANCE = (
     512  # parameters up to which covariances are formed; beyond, only their trace, and their shape from few rows
@@ -95,41 +96,71 @@ def rare(reach: float, logarithm: float) -> float:
 def moments(
     judge: Evaluator, populations: Sequence[Any], noisy: tuple[bool, ...], x: np.ndarray, weight: np.ndarray
 ) -> Moments:
-    """Covariances of the means over the judge's rows, noisy sources alone."""
+    """Covariances of the means over the judge's rows, noisy sources alone: two passes over them, of all members together."""
     m, full = judge.program.layout.size, x.size <= FULL_COVARIANCE
+    body, given, families = _moment_sums(full), (x, weight), _noisy_families(judge, noisy)
+    shares = [_shares(judge, noisy, k) for k in families]
+    nothing = [
+        (np.zeros(g), np.zeros((g, p)), np.zeros((g, x.size)), np.zeros((g, p, x.size)))
+        for g, p in (np.shape(judge.program.families[k].fed) for k in families)
+    ]
+    before = judge.sums(body, families, given, list(zip(shares, nothing, strict=True)), first=True)
+    taken_off = [
+        tuple(first[0] / _along_first(np.maximum(count, 1.0), first[0]) for first in parts)
+        for (_, count, *parts), _ in before
+    ]
+    sums = judge.sums(body, families, given, list(zip(shares, taken_off, strict=True)))
     objective, constraint, jacobian = 0.0, np.zeros((m, m)), 0.0
     reach = {"gradient": 0.0, "constraint": 0.0}
     covariance, spread = np.zeros((x.size, x.size)) if full else np.zeros((0, 0)), Spread(0.0, 0.0, 0.0, x.size)
-    for k, n, member in _noisy_members(judge, noisy):
-        p = len(judge.program.families[k].fed[0])
-        nothing = np.zeros(()), np.zeros(m), np.zeros(x.size), np.zeros((p, x.size))
-        _, count, *first = judge.sums(_moment_sums(full), k, x, weight, float(member), *nothing, first=True)
-        taken_off = [part[0] / max(float(count), 1.0) for part in first]
-        sums = judge.sums(_moment_sums(full), k, x, weight, float(member), *taken_off)
-        ww, _, f, c, g, j = jax.tree.map(lambda part, n=n: np.asarray(part) / n, sums)
-        for name, part in (("gradient", g), ("constraint", c)):
-            reach[name] += float(n * part[3]) ** 0.25 / n
-        objective += float(_centred(ww, *f[:3])) / (n - 1)
-        constraint += _centred(ww, *c[:3]) / (n - 1)
-        jacobian += float(_centred(ww, *j[:3])) / (n - 1)
-        if full:
-            covariance += _centred(ww, *g[:3]) / (n - 1)
-        else:
+    for k, ((ww, _, *parts), total) in zip(families, sums, strict=True):
+        covariance += total if full else 0.0
+        for n, member in _noisy_members(judge, noisy, k):
+            square_of_weights = ww[member] / n
+            f, c, g, j = ([each[member] / n for each in part] for part in parts)
+            for name, part in (("gradient", g), ("constraint", c)):
+                reach[name] += float(n * part[3]) ** 0.25 / n
+            fed = list(judge.program.families[k].fed[member])
+            objective += float(_centred(square_of_weights, *f[:3])) / (n - 1)
+            constraint[np.ix_(fed, fed)] += _centred(square_of_weights, *c[:3]) / (n - 1)
+            jacobian += float(_centred(square_of_weights, *j[:3])) / (n - 1)
+            if full:
+                nothing_yet = np.zeros_like(covariance)
+                covariance += _centred(square_of_weights, g[0], g[1], nothing_yet) / (n - 1)
+                continue
             with jax.enable_x64(True):
                 rows = _first_rows(populations[judge.program.families[k].members[member]], GRAM_ROWS)
                 gram = _gram(judge.program, k, member, rows, jnp.asarray(x), jnp.asarray(weight))
-            spread = spread.plus(Spread.of(np.asarray(gram)), float(_centred(ww, *g[:3])), n - 1)
+            spread = spread.plus(Spread.of(np.asarray(gram)), float(_centred(square_of_weights, *g[:3])), n - 1)
     judge.count("gradient", values=1, gradients=1)
     found = Spread.of(covariance) if full else spread
     return Moments(max(objective, 0.0), constraint, found, max(jacobian, 0.0), reach)
 
 
-def _noisy_members(judge: Evaluator, noisy: tuple[bool, ...]) -> Iterator[tuple[int, int, int]]:
-    """Family, rows, and number in it of every source that carries sampling error."""
-    for k, family in enumerate(judge.program.families):
-        for member, source in enumerate(family.members):
-            if noisy[source]:
-                yield k, judge.sizes[k][member], member
+def _noisy_families(judge: Evaluator, noisy: tuple[bool, ...]) -> list[int]:
+    """The families of which some member carries sampling error."""
+    families = enumerate(judge.program.families)
+    return [k for k, family in families if any(noisy[source] for source in family.members)]
+
+
+def _noisy_members(judge: Evaluator, noisy: tuple[bool, ...], k: int) -> Iterator[tuple[int, int]]:
+    """Rows, and number in its family, of every member that carries sampling error."""
+    for member, source in enumerate(judge.program.families[k].members):
+        if noisy[source]:
+            yield judge.sizes[k][member], member
+
+
+def _shares(judge: Evaluator, noisy: tuple[bool, ...], k: int) -> np.ndarray:
+    """By member, what a sum of squares of its deviations counts in the variance of its mean: 1 / n (n - 1), 0 without error."""
+    shares = np.zeros(len(judge.sizes[k]))
+    for n, member in _noisy_members(judge, noisy, k):
+        shares[member] = 1 / n / (n - 1)
+    return shares
+
+
+def _along_first(factor: np.ndarray, array: np.ndarray) -> np.ndarray:
+    """A factor for every entry of the first axis, to be multiplied with."""
+    return factor.reshape(factor.shape + (1,) * (array.ndim - 1))
 
 
 def _centred(ww: np.ndarray, mean: np.ndarray, weighted: np.ndarray, square: np.ndarray) -> np.ndarray:
@@ -140,10 +171,10 @@ def _centred(ww: np.ndarray, mean: np.ndarray, weighted: np.ndarray, square: np.
     return square - 2 * np.sum(weighted * mean) + ww * np.sum(mean * mean)
 
 
-def _sums_of(w: jax.Array, u: jax.Array, full: bool) -> tuple[jax.Array, ...]:
+def _sums_of(w: jax.Array, u: jax.Array, outer: bool) -> tuple[jax.Array, ...]:
     """Sums over rows of u_i, w_i u_i, u_i u_i' (or |u_i|^2) and |u_i|^4."""
     squares = jnp.sum(jnp.reshape(u * u, (u.shape[0], -1)), axis=1)
-    return jnp.sum(u, 0), jnp.tensordot(w, u, 1), u.T @ u if full else jnp.sum(squares), squares @ squares
+    return jnp.sum(u, 0), jnp.tensordot(w, u, 1), u.T @ u if outer else jnp.sum(squares), squares @ squares
 
 
 def _row_weights(rows: Rows, dtype) -> jax.Array:
@@ -154,29 +185,20 @@ def _row_weights(rows: Rows, dtype) -> jax.Array:
 @cache
 def _moment_sums(full: bool):
     """Sums over the rows of one member of w^2 and of w, and for each of f, c, g, J, less w_i times what is to be taken off them,
-    those of `_sums_of`.
+    those of `_sums_of`; where `full`, over all members those of g g' times the share of a member.
     """
 
-    def body(
-        rows: Rows, mask, member, program: Program, k: int, x: jax.Array, weight: jax.Array, wanted: jax.Array, *off
-    ):
-        mask = _of_member(rows, mask, member, wanted)
+    def body(rows: Rows, mask, member, program: Program, k: int, shared, mine):
+        (x, weight), (share, off) = shared, mine
         w = masked(_row_weights(rows, x.dtype), mask)
         parts = [
             masked(part, mask) - jnp.tensordot(w, less, 0)
             for part, less in zip(_each_row(k, member, rows, program, x, weight), off, strict=True)
         ]
-        outer = (False, True, full, False)
-        return w @ w, jnp.sum(w), *(_sums_of(w, part, whole) for part, whole in zip(parts, outer, strict=True))
+        found = [_sums_of(w, part, outer) for part, outer in zip(parts, (False, True, False, False), strict=True)]
+        return (w @ w, jnp.sum(w), *found), share * parts[2].T @ parts[2] if full else jnp.zeros((), x.dtype)
 
     return body
-
-
-def _of_member(rows: Rows, mask: Any, member: Any, wanted: jax.Array) -> jax.Array:
-    """The mask of a chunk, false where the chunk belongs to another member than the wanted one."""
-    count = jax.tree.leaves(rows)[0].shape[0]
-    same = jnp.broadcast_to(jnp.asarray(member, wanted.dtype) == wanted, (count,))
-    return same if mask is None else same & mask
 
 
 @compiled
@@ -190,7 +212,7 @@ def _gram(program: Program, k: int, member: int, rows: Rows, x: jax.Array, weigh
 def _each_row(
     k: int, member: Any, rows: Rows, program: Program, x: jax.Array, weight: jax.Array
 ) -> tuple[jax.Array, ...]:
-    """For every row: f, c, gradient of f + weight . c, Jacobian of c."""
+    """For every row: f, what it adds to the rows of c that its member feeds, gradient of f + weight . c, Jacobian of these rows."""
     fed = program.fed_rows(k, member)
 
     def one(row):
@@ -199,7 +221,7 @@ def _each_row(
         jacobian = jax.vmap(lambda e: pull((jnp.zeros_like(f), e))[0])(jnp.eye(c.size, dtype=x.dtype))
         jacobian = jacobian.reshape(c.size, x.size)
         gradient = pull((jnp.ones_like(f), jnp.zeros_like(c)))[0] + weight[fed] @ jacobian
-        return f, program.spread(k, c, member), gradient, jacobian
+        return f, c, gradient, jacobian
 
     return jax.vmap(one)(rows)
 
@@ -215,29 +237,61 @@ def _first_rows(population: Any, count: int) -> Rows:
 
 
 def hessian_spread(
-    judge: Evaluator, noisy: tuple[bool, ...], x: np.ndarray, weight: np.ndarray, seed: int
+    judge: Evaluator, noisy: tuple[bool, ...], x: np.ndarray, weight: np.ndarray, seed: int, budget: Budget = ENDLESS
 ) -> tuple[float, float]:
     """v = sum_k |E (H_i - H)^2| / n_k and sum_k b_k / n_k, over all rows of noisy sources.
 
-    By power iteration on v -> E D_i^2 v, D_i = w_i (H_i - H); b_k from the D_i v of its last vector.
+    By power iteration on v -> E D_i^2 v, D_i = w_i (H_i - H), of every source by itself, in step; b_k from the D_i v of its last
+    vector.
     """
+    families = _noisy_families(judge, noisy)
+    sizes = [np.asarray(judge.sizes[k], float)[:, None] for k in families]
+    counted = [np.array([noisy[source] for source in judge.program.families[k].members]) for k in families]
+    weighted = any(judge.program.families[k].weighted for k in families)
+    start = np.random.default_rng(seed).standard_normal(x.size)
+    at = [np.tile(start, (len(n), 1)) for n in sizes]
+    lengths, fourths = [np.zeros(len(n)) for n in sizes], [np.zeros(len(n)) for n in sizes]
+    for step in range(POWER_STEPS if families else 0):
+        at = [v / np.maximum(np.linalg.norm(v, axis=1, keepdims=True), 1e-300) for v in at]
+        means = [first / n for (first, *_), n in zip(_deviations(judge, families, x, weight, at), sizes, strict=True)]
+        found = _deviations(judge, families, x, weight, at, means, twice=True)
+        at = [square / n for (_, square, *_), n in zip(found, sizes, strict=True)]
+        if weighted:
+            along = [share / n for (_, _, share, *_), n in zip(found, sizes, strict=True)]
+            less = _deviations(judge, families, x, weight, along)
+            at = [v - first / n for v, (first, *_), n in zip(at, less, sizes, strict=True)]
+        judge.count("hvp", times=3, values=1, gradients=1, hvps=1)
+        before, lengths = lengths, [np.linalg.norm(v, axis=1) for v in at]
+        fourths = [fourth for *_, fourth, _ in found]
+        grown = [(new > STEADY * old)[which] for new, old, which in zip(lengths, before, counted, strict=True)]
+        if step >= 3 and not any(map(np.any, grown)):
+            break
+        if budget.over:  # it may still grow
+            return np.inf, np.inf
     total = reach = 0.0
-    for k, n, member in _noisy_members(judge, noisy):
-        v, length, fourth = np.random.default_rng(seed).standard_normal(x.size), 0.0, 0.0
-        for step in range(POWER_STEPS):
-            v = v / max(float(np.linalg.norm(v)), 1e-300)
-            mean = judge.sums(_mean_products, k, x, weight, v, float(member)) / n
-            square, weighted, fourth = judge.sums(_spread_sums, k, x, weight, v, mean, float(member))
-            applied = square / n
-            if judge.program.families[k].weighted:
-                applied = applied - judge.sums(_mean_products, k, x, weight, weighted / n, float(member)) / n
-            judge.count("hvp", times=3, values=1, gradients=1, hvps=1)
-            v, before, length = applied, length, float(np.linalg.norm(applied))
-            if step >= 3 and length <= STEADY * before:
-                break
-        total += POWER_MARGIN * length / n
-        reach += float(fourth) ** 0.25 / n
+    for n, length, fourth, which in zip(sizes, lengths, fourths, counted, strict=True):
+        total += float(np.sum((POWER_MARGIN * length / n[:, 0])[which]))
+        reach += float(np.sum((fourth**0.25 / n[:, 0])[which]))
     return total, reach
+
+
+def _deviations(
+    judge: Evaluator,
+    families: list[int],
+    x: np.ndarray,
+    weight: np.ndarray,
+    directions: list[np.ndarray],
+    means: list[np.ndarray] | None = None,
+    offsets: list[np.ndarray] | None = None,
+    twice: bool = False,
+    first: bool = False,
+) -> list[Any]:
+    """By family, for a direction of every member: what `_product_sums` sums, less `means` of products and `offsets` along them."""
+    means = [np.zeros_like(v) for v in directions] if means is None else means
+    offsets = [np.zeros(len(v)) for v in directions] if offsets is None else offsets
+    own = list(zip(directions, means, offsets, strict=True))
+    found = judge.sums(_product_sums, families, (x, weight, float(twice)), own, first)
+    return [each for each, _ in found]
 
 
 def _row_products(k: int, member: Any, rows: Rows, program: Program, x: jax.Array, weight: jax.Array) -> Any:
@@ -256,21 +310,21 @@ def _row_products(k: int, member: Any, rows: Rows, program: Program, x: jax.Arra
     return lambda vectors: jax.vmap(one)(rows, vectors)
 
 
-def _mean_products(rows: Rows, mask, member, program: Program, k: int, x, weight, v, wanted):
-    """Sums over the rows of one member of H_i v."""
-    mask = _of_member(rows, mask, member, wanted)
-    products = _row_products(k, member, rows, program, x, weight)
-    return jnp.sum(masked(products(jnp.broadcast_to(v, (mask.size, v.size))), mask), axis=0)
-
-
-def _spread_sums(rows: Rows, mask, member, program: Program, k: int, x, weight, v, mean, wanted):
-    """Sums over the rows of one member of H_i D_i v, of w_i D_i v and of |D_i v|^4."""
-    mask = _of_member(rows, mask, member, wanted)
+def _product_sums(rows: Rows, mask, member, program: Program, k: int, shared, mine):
+    """Sums over the rows of one member, for D_i v = H_i v - w_i `mean`: of D_i v, of H_i D_i v where `twice` (zeros otherwise), of
+    w_i D_i v, of |D_i v|^4; then of w^2, of w, and those of `_sums_of` for q_i = v'H_i v - w_i `off`.
+    """
+    (x, weight, twice), (v, mean, off) = shared, mine
     products = _row_products(k, member, rows, program, x, weight)
     w = masked(_row_weights(rows, x.dtype), mask)
-    centred = masked(products(jnp.broadcast_to(v, (mask.size, v.size))), mask) - w[:, None] * mean
-    lengths = jnp.sum(centred**2, axis=1)
-    return jnp.sum(masked(products(centred), mask), axis=0), w @ centred, lengths @ lengths
+    along = masked(products(jnp.broadcast_to(v, (w.size, v.size))), mask)
+    deviations = along - w[:, None] * mean
+    again = jax.lax.cond(
+        twice > 0, lambda d: jnp.sum(masked(products(d), mask), axis=0), lambda d: jnp.zeros_like(v), deviations
+    )
+    lengths = jnp.sum(deviations**2, axis=1)
+    forms = w @ w, jnp.sum(w), *_sums_of(w, along @ v - w * off, False)
+    return (jnp.sum(deviations, axis=0), again, w @ deviations, lengths @ lengths, forms), ()
 
 
 def matrix_radius(v: float, dimension: int, failure: float, reach: float = 0.0) -> float:
@@ -281,39 +335,14 @@ def matrix_radius(v: float, dimension: int, failure: float, reach: float = 0.0) 
 
 def directional(judge: Evaluator, noisy: tuple[bool, ...], x: np.ndarray, weight: np.ndarray, u: np.ndarray) -> float:
     """The variance of u'Hu, a mean over the judge's rows: for an upper bound along a direction fixed beforehand."""
+    families = _noisy_families(judge, noisy)
+    at = [np.tile(u, (len(judge.sizes[k]), 1)) for k in families]
+    first = [forms for *_, forms in _deviations(judge, families, x, weight, at, first=True)]
+    off = [total / np.maximum(count, 1.0) for _, count, total, *_ in first]
     variance = 0.0
-    for k, size, member in _noisy_members(judge, noisy):
-        _, count, first = judge.sums(_quadratic_sums, k, x, weight, u, float(member), 0.0, first=True)
-        sums = judge.sums(_quadratic_sums, k, x, weight, u, float(member), first[0] / max(float(count), 1.0))
-        ww, _, q = jax.tree.map(lambda part, n=size: np.asarray(part) / n, sums)
-        variance += float(_centred(ww, *q[:3])) / (size - 1)
+    for k, (*_, forms) in zip(families, _deviations(judge, families, x, weight, at, offsets=off), strict=True):
+        for n, member in _noisy_members(judge, noisy, k):
+            ww, _, *q = (part[member] / n for part in forms)
+            variance += float(_centred(ww, *q[:3])) / (n - 1)
     judge.count("hvp", values=1, gradients=1, hvps=1)
     return max(variance, 0.0)
-
-
-def _quadratic_sums(
-    rows: Rows,
-    mask,
-    member,
-    program: Program,
-    k: int,
-    x: jax.Array,
-    weight: jax.Array,
-    u: jax.Array,
-    wanted: jax.Array,
-    off: jax.Array,
-):
-    """Sums over the rows of one member of w^2 and w, and those of `_sums_of` for q_i = u'H_i u - w_i off."""
-    fed = weight[program.fed_rows(k, member)]
-
-    def along(y):
-        f, c = program.contribution(k, y, rows, member)
-        return f + c @ fed
-
-    def slope(y):
-        return jax.jvp(along, (y,), (u,))[1]
-
-    mask = _of_member(rows, mask, member, wanted)
-    q = masked(jax.jvp(slope, (x,), (u,))[1], mask)
-    w = masked(_row_weights(rows, x.dtype), mask)
-    return w @ w, jnp.sum(w), _sums_of(w, q - w * off, False)

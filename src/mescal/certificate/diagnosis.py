@@ -4,6 +4,7 @@ import numpy as np
 
 from ..oracle.look import At
 from .certificate import Certificate
+from .cones import NO_HESSIAN
 from .tolerance import Tolerance
 
 FLAT = 10.0  # a relative stationarity above this many tolerances, where the absolute test passes, is a flat region
@@ -27,7 +28,7 @@ def diagnose(certificate: Certificate, tolerance: Tolerance, moved: float, point
             f"more than {FLAT:g} times the tolerance; look at the objective, {certificate.objective.value:.6g}, and "
             "ask for Tolerance(relative=...)."
         )
-    infeasible = certificate.feasibility.lower > tolerance.gradient
+    infeasible = certificate.feasibility.lower > max(tolerance.gradient, tolerance.violation)
     if infeasible and certificate.regularity < IRREGULAR:
         sentences.append(
             f"An infeasible stationary point: the violation {certificate.feasibility.value:.3g} cannot be reduced to "
@@ -44,7 +45,12 @@ def diagnose(certificate: Certificate, tolerance: Tolerance, moved: float, point
     if moved > 0:
         sentences.append(f"x was {moved:.3g} outside of the domain and was projected onto it before it was measured.")
     measured = certificate.curvature
-    if measured.lower < -tolerance.curvature <= measured.upper:
+    if measured.how.startswith(NO_HESSIAN):
+        sentences.append(
+            "The Hessian is not finite at x, so no curvature is known: look for powers below two, roots, logarithms and norms "
+            "where what they are taken of vanishes. Smooth them, or keep x away by a bound."
+        )
+    elif measured.lower < -tolerance.curvature <= measured.upper:
         sentences.append(
             f"The curvature is only known to lie in [{measured.lower:.3g}, {measured.upper:.3g}], which contains the "
             "tolerance: this is no proof either way."

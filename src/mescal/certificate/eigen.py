@@ -12,7 +12,8 @@ ends hold, and the larger is used:
    1/t^2. One event covers all step counts, no spread is needed, and a gap in the spectrum is used.
 
 The first is a statement for a step count fixed in advance; the checks are therefore made on a fixed grid of step counts
-(and where the space becomes invariant, and at the last step) and share the failure probability.
+(and where the space becomes invariant, and at the last step) and share the failure probability. Where time ends a run between
+these, the second bound alone is used.
 """
 
 import math
@@ -22,12 +23,15 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
+from .budget import ENDLESS, Budget
+
 Array = np.ndarray
 Apply = Callable[[Array], Array]
 
 ROUNDING = 1e-12  # allowance for rounding in an eigenvalue, in units of the matrix norm
 BREAKDOWN = 1e-13  # a Lanczos residual below this fraction of the norm is rounding: the space is invariant
 SMALLEST_FAILURE = 1e-10  # below it the component of the start falls under the rounding of float64
+KEPT = 0.7  # of the length of a vector after it was made orthogonal: less, and it is done once more (Kahan, Parlett)
 TINY = 1e-100  # stands for the norm of the zero operator
 
 
@@ -172,6 +176,9 @@ class Krylov:
         product = self.project(product)
         self.diagonal.append(float(self.next @ product))
         self.steps += 1
+        product = product - self.diagonal[-1] * self.next
+        if self.steps > self.first + 1:
+            product = product - self.offdiagonal[-1] * self.basis[self.steps - 2]
         product = self._outside(product)
         residual = float(np.linalg.norm(product))
         self.offdiagonal.append(residual)
@@ -182,10 +189,13 @@ class Krylov:
         return True
 
     def _outside(self, vector: Array) -> Array:
+        """What of a vector lies outside the basis: once more where the first time took much away, since rounding is then left."""
         basis = self.basis[: self.steps]
         for _ in range(2):
-            vector = self.project(vector)
+            before = vector = self.project(vector)
             vector = vector - (basis @ vector) @ basis
+            if float(np.linalg.norm(vector)) > KEPT * float(np.linalg.norm(before)):
+                break
         return vector
 
     def bands(self, first: int) -> tuple[Array, Array]:
@@ -228,12 +238,15 @@ def lanczos_smallest(
     resolution: float,
     max_steps: int,
     seed: int,
+    budget: Budget = ENDLESS,
+    decided: float = math.inf,
 ) -> Extreme:
     """An interval for the smallest eigenvalue of ``P H P`` on range(P), P = `project` of rank `dimension`, H = `apply`.
 
     The lower end fails with probability at most `failure` over the random start, unless `exact`. Stops when the interval
-    is no longer than `resolution`. After a breakdown the search goes on in the orthogonal complement if the interval is
-    still longer; every further block has half the failure probability of the one before.
+    is no longer than `resolution`, when it lies above `decided`, or when the `budget` is over. After a breakdown the search goes on
+    in the orthogonal complement if the interval is still longer; every further block has half the failure probability of the one
+    before.
     """
     rng = np.random.default_rng(seed)
     max_steps = min(max_steps, dimension)
@@ -245,8 +258,10 @@ def lanczos_smallest(
     while True:
         extended = krylov.step()
         steps, block = krylov.steps, krylov.steps - krylov.first
-        finished = steps == max_steps
-        if not (finished or not extended or block in grid):
+        late = budget.over
+        planned = steps == max_steps or not extended or block in grid
+        finished = steps == max_steps or late
+        if not (planned or late):
             continue
         values, _ = krylov.ritz(krylov.first)
         ritz, largest = float(values[0]), float(values[-1])
@@ -255,10 +270,10 @@ def lanczos_smallest(
             lower, exact = min(closed, ritz) - rounding, True
         else:
             remaining = dimension - krylov.first
-            lower, exact = _block_lower(krylov, ritz, largest, remaining, share / 2, len(grid) + 2), False
+            lower, exact = _block_lower(krylov, ritz, largest, remaining, share / 2, len(grid) + 2, planned), False
             lower = min(closed, lower) - rounding
         value = min(closed, ritz)
-        if finished or value - lower <= max(resolution, 2 * rounding):
+        if finished or value - lower <= max(resolution, 2 * rounding) or lower > decided:
             break
         if not extended:
             closed = value
@@ -280,13 +295,15 @@ def lanczos_smallest(
     )
 
 
-def _block_lower(krylov: Krylov, ritz: float, largest: float, dimension: int, share: float, checks: int) -> float:
+def _block_lower(
+    krylov: Krylov, ritz: float, largest: float, dimension: int, share: float, checks: int, planned: bool
+) -> float:
     block = krylov.steps - krylov.first
     diagonal = np.array(krylov.diagonal[krylov.first :])
     offdiagonal = np.maximum(krylov.offdiagonal[krylov.first :], 1e-15 * max(krylov.scale, TINY))
     component = smallest_start_component(dimension, share)
     lower = polynomial_lower_bound(diagonal, offdiagonal, ritz, component, krylov.scale)
     fraction = spread_fraction(dimension, block, share / (2 * checks))
-    if fraction < 0.5:
+    if planned and fraction < 0.5:
         lower = max(lower, ritz - fraction * (largest - ritz) / (1 - 2 * fraction))
     return lower

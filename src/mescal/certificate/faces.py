@@ -18,10 +18,12 @@ Deviations from Kaplan's enumeration:
 import heapq
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import scipy
 
+from .budget import ENDLESS, Budget
 from .eigen import lowest_eigenpairs, smallest_eigenspace
 from .nonnegative import NonnegativeLeastSquares
 from .rows import RANK_TOLERANCE, compressed, null_basis, unit_rows
@@ -49,8 +51,8 @@ class Face:
 class Faces:
     """Best-first search over the faces of ``{y : rows y <= 0}``; `best` and `vector` are the best point so far."""
 
-    def __init__(self, matrix: Array, rows: Array, rounding: float, seed: int):
-        self.matrix, self.rows, self.rounding = matrix, rows, rounding
+    def __init__(self, matrix: Array, rows: Array, rounding: float, seed: int, budget: Budget = ENDLESS):
+        self.matrix, self.rows, self.rounding, self.budget = matrix, rows, rounding, budget
         self.rng = np.random.default_rng(seed)
         self.span, self.short = compressed(rows)
         self.dual = NonnegativeLeastSquares(self.short.T)
@@ -63,8 +65,8 @@ class Faces:
         """(a lower bound on the minimum, how it was found); the first faces alone where it need not be `thorough`."""
         first = FIRST_FACES if len(self.matrix) <= SMALL else FIRST_LARGE
         open_value, floor, how = self._branch(min(first, max_faces)), -math.inf, ""
-        if thorough and open_value < self.best - self.rounding:
-            copositive = copositive_bound(self.matrix, self.rows, self.best)
+        if thorough and open_value < self.best - self.rounding and not self.budget.over:
+            copositive = copositive_bound(self.matrix, self.rows, self.best, self.budget.share(0.5))
             floor = copositive.bound
             enough = CLOSED * max(abs(self.best), float(np.abs(self.matrix).max()))
             starts = [*copositive.vectors.T, *(face.vectors[:, 0] for face in heapq.nsmallest(10, self.heap))]
@@ -136,7 +138,7 @@ class Faces:
             active = tuple(np.flatnonzero(np.linalg.norm(rest, axis=1) <= RANK_TOLERANCE).tolist())
             if active in self.seen:
                 continue
-            if self.count >= max_faces:
+            if self.count >= max_faces or self.budget.over:
                 yield None
                 return
             self.seen.add(active)
@@ -152,11 +154,20 @@ class Faces:
         size = len(self.matrix)
         leaders = 8 if size <= SMALL else 3
         largest = float(scipy.linalg.eigh(self.matrix, eigvals_only=True, subset_by_index=(size - 1, size - 1))[0])
+        if self.budget.over:
+            return
         starts = [*starts, *self.rng.standard_normal((RANDOM_STARTS, size))]
         if self.vector is not None:
             starts.append(self.vector)
         found = search(
-            lambda y: self.matrix @ y, self.project, self._face_vector, largest, starts, target=target, leaders=leaders
+            lambda y: self.matrix @ y,
+            self.project,
+            self._face_vector,
+            largest,
+            starts,
+            target=target,
+            leaders=leaders,
+            budget=self.budget.share(0.5),
         )
         if found is not None:
             self.offer(found[1])
@@ -177,7 +188,7 @@ class Copositive:
     vectors: Array
 
 
-def copositive_bound(matrix: Array, rows: Array, reach: float) -> Copositive:
+def copositive_bound(matrix: Array, rows: Array, reach: float, budget: Budget = ENDLESS) -> Copositive:
     """``max lambda_min(M - G'NG)`` over N >= 0 with zero diagonal, from below; `reach` bounds the maximum from above.
 
     A large M is replaced by its restriction to a subspace while N is optimised, and the subspace extended by the lowest
@@ -185,19 +196,19 @@ def copositive_bound(matrix: Array, rows: Array, reach: float) -> Copositive:
     combinations of the lowest eigenvectors.
     """
     if len(matrix) <= SMALL:
-        weights = copositive_weights(matrix, rows, reach)
+        weights = copositive_weights(matrix, rows, reach, budget=budget)
         return _bound_of(matrix, rows, weights)
     subspace = lowest_eigenpairs(matrix, SUBSPACE)[1]
     subspace = scipy.linalg.orth(np.concatenate([subspace, rows.T], axis=1))
     best = None
     for _ in range(4):
         small, inner = subspace.T @ matrix @ subspace, rows @ subspace
-        weights = copositive_weights(small, inner, reach)
+        weights = copositive_weights(small, inner, reach, budget=budget)
         on_subspace = _bound_of(small, inner, weights).bound
         found = _bound_of(matrix, rows, weights)
         if best is None or found.bound > best.bound:
             best = found
-        if found.bound >= on_subspace - CLOSED * max(abs(found.bound), float(np.abs(matrix).max())):
+        if budget.over or found.bound >= on_subspace - CLOSED * max(abs(found.bound), float(np.abs(matrix).max())):
             break
         subspace = scipy.linalg.orth(np.concatenate([subspace, found.vectors], axis=1))
     assert best is not None
@@ -212,11 +223,13 @@ def _bound_of(matrix: Array, rows: Array, weights: Array) -> Copositive:
     return Copositive(float(values[0]) - 8 * len(matrix) * np.finfo(float).eps * size, weights, vectors)
 
 
-def copositive_weights(matrix: Array, rows: Array, reach: float, evaluations: int = 100) -> Array:
+def copositive_weights(
+    matrix: Array, rows: Array, reach: float, evaluations: int = 100, budget: Budget = ENDLESS
+) -> Array:
     """An N >= 0 with zero diagonal and large ``lambda_min(M - G'NG)``, by L-BFGS on a smoothed smallest eigenvalue.
 
     The smoothing, ``-width log sum exp(-lambda_i / width)``, is narrowed four times; each takes up to `evaluations`
-    eigenvalue problems.
+    eigenvalue problems. The best one so far is as good a bound as it is, when the `budget` is over.
     """
     count = len(rows)
     pairs = np.triu_indices(count, 1)
@@ -237,10 +250,22 @@ def copositive_weights(matrix: Array, rows: Array, reach: float, evaluations: in
         gradient = 2 * ((inner * (likely / likely.sum())) @ inner.T)[pairs]
         return float(width * np.log(likely.sum()) - values[0]), gradient
 
+    def stop(intermediate_result: Any):
+        if budget.over:
+            raise StopIteration
+
     entries = np.zeros(len(pairs[0]))
     options = {"maxfun": evaluations, "maxcor": 20, "ftol": 1e-12, "gtol": 1e-9}
     for width in (0.1, 0.01, 1e-3, 1e-4):
         entries = scipy.optimize.minimize(
-            objective, entries, (width * spread,), jac=True, bounds=[(0, None)] * len(entries), options=options
+            objective,
+            entries,
+            (width * spread,),
+            jac=True,
+            bounds=[(0, None)] * len(entries),
+            options=options,
+            callback=stop,
         ).x
+        if budget.over:
+            break
     return best[1]

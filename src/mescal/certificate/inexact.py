@@ -53,7 +53,8 @@ def lower_end(
     if errors.jacobian == 0:
         return (found if cautious is situation else evaluate(cautious, None)).lower - errors.hessian
     values = np.linalg.svd(situation.rows, compute_uv=False)
-    unit = max(norm, 1e-300) / (errors.jacobian * values[values > 1e-10 * values.max()].min())
+    counted = values[values > 1e-10 * values.max(initial=0.0)]
+    unit = max(norm, 1e-300) / (errors.jacobian * counted.min(initial=np.inf)) if counted.size else 0.0
     relaxed = (evaluate(cautious, r * unit).lower - r * unit * errors.jacobian**2 for r in PENALTIES)
     return max(relaxed) - errors.hessian
 

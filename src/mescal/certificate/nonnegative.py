@@ -4,8 +4,9 @@ The residual ``b - A mu`` is the projection of b onto the cone ``{y : A'y <= 0}`
 Judice and Vicente; Kim and Park) on the cached Gram matrix solves most cases in a few linear systems. Where it does not
 meet ``A'(b - A mu) <= 0``, with equality where mu > 0, the active-set method of Lawson and Hanson takes over.
 
-`scipy.optimize.nnls` is not used: since 1.15 it can return a point that is not the minimiser, with a residual norm that
-is not that of the point (scipy issue 25389), and degenerate projections meet that case often.
+`scipy.optimize.nnls` is not used: since 1.15, and in 1.17.1 still, it can return a point that is not the minimiser, with a
+residual norm that is not that of the point (scipy issue 25389), where b is orthogonal to columns up to rounding: projections of
+points on a face are, and 277 of the projections in the tests of cones came back wrong, by up to five times |b|.
 """
 
 import numpy as np

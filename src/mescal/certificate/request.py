@@ -9,13 +9,14 @@ from typing import Any
 import jax
 import numpy as np
 
+from ..checks import real_number
 from ..compiling import compiled
 from ..errors import InputError, InputTypeError
-from ..options import real_number
 from ..oracle.look import At
 from ..problem import Parameters, Problem, Program
 from ..sets import ConvexSet, Reals
 from ..sets.points import rounding
+from .budget import ENDLESS, Budget
 from .multipliers import best_multipliers, stationarity_of
 from .second_order import CONES, Situation
 from .slacks import choose_slack
@@ -45,6 +46,7 @@ class Request:
     seed: int
     samples: int | None
     bounds: Mapping[str, float] | None
+    budget: Budget
 
     @property
     def inequality(self) -> np.ndarray:
@@ -143,7 +145,9 @@ def _tangent(domain: ConvexSet, parameters: Parameters, near: Any, v: Any) -> ja
     return parameters.flatten(domain.project_tangent(near, parameters.arrays(v))).astype(v.dtype)
 
 
-def check_request(problem, x, multipliers, slack, tol, cone, penalty, confidence, seed, samples, bounds) -> Request:
+def check_request(
+    problem, x, multipliers, slack, tol, cone, penalty, confidence, seed, samples, bounds, max_seconds=None
+) -> Request:
     """The request, or an error in three parts."""
     if not isinstance(problem, Problem):
         raise InputTypeError(
@@ -192,7 +196,16 @@ def check_request(problem, x, multipliers, slack, tol, cone, penalty, confidence
         seed=int(seed),
         samples=None if samples is None else int(samples),
         bounds=bounds,
+        budget=_budget(max_seconds),
     )
+
+
+def _budget(seconds: Any) -> Budget:
+    if seconds is None or isinstance(seconds, Budget):
+        return seconds or ENDLESS
+    if not _is_number(seconds) or not seconds >= 0:
+        raise InputError(f"max_seconds={seconds!r}", "a number of seconds", "leave it out for as long as it takes")
+    return Budget.of(float(seconds))
 
 
 def _is_number(value: Any) -> bool:
@@ -233,10 +246,10 @@ def _project(problem: Problem, program: Program, vector: np.ndarray) -> tuple[An
     if not (moved <= allowed).all():
         worst = int(np.argmax(moved / allowed))
         raise InputError(
-            f"x lies outside of {problem.domain}, at a distance of {np.linalg.norm(moved):.3g} "
+            f"x lies outside of {problem.stated_domain}, at a distance of {np.linalg.norm(moved):.3g} "
             f"({moved[worst]:.3g} in coordinate {worst})",
             f"a point of the domain, to within {NEAR:g} max(1, |x_i|) in every coordinate",
-            "project it first: problem.domain.project(x)",
+            "project it first, by the project(x) of the domain",
         )
     return near, float(np.linalg.norm(moved))
 

@@ -3,7 +3,7 @@
 With bounds off_c, off_g, off_J on the entries of c, grad f and J, M on those of the Hessian of the Lagrangian at |lam|, all from
 magnitudes (`oracle.rounding`), and P_T, which expands nothing:
 
-- stationarity is off by at most  | off_g + |lam|' off_J + M|x| |;      feasibility by  | off_c |;
+- stationarity is off by at most  | off_g + |lam|' off_J + M|x| |;      c by  off_c, entry by entry (`feasible`);
 - d'Hd by  |M| <= max_i sum_j M_ij  (M is symmetric and nonnegative), and in the augmented Lagrangian by al e (2 |A| + e) more,
   e = |off_J|;
 - the null space of J by an angle, which `cones` works out from the lengths of off_J's rows.
@@ -19,6 +19,11 @@ from ..oracle.evaluator import Evaluator
 from ..oracle.look import At
 from .certificate import Measured
 from .second_order import Situation
+from .tolerance import Tolerance
+
+# Compiled programs take numbers below the smallest normal one, 2^-1022, for zero: as many of them as a sum may hold make so much.
+FLUSHED = 2.0**-980
+NOTHING = 1e-6  # of a tolerance: errors that decide as little as those that are smaller
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,20 +32,25 @@ class Rounded:
 
     objective: float
     stationarity: float
-    feasibility: float
     hessian: float
     jacobian: float
 
     @classmethod
-    def at(cls, judge: Evaluator, x: np.ndarray, point: At, multipliers: np.ndarray) -> "Rounded":
-        """At multipliers that are held."""
+    def at(cls, judge: Evaluator, x: np.ndarray, point: At, multipliers: np.ndarray, tolerance: Tolerance) -> "Rounded":
+        """At multipliers that are held: a rough bound on what the Hessian is off by where that is nothing beside the tolerance."""
+        found = cls._at(judge, x, point, multipliers, rough=True)
+        small = found.stationarity <= NOTHING * tolerance.gradient and found.hessian <= NOTHING * tolerance.curvature
+        return found if small else cls._at(judge, x, point, multipliers, rough=False)
+
+    @classmethod
+    def _at(cls, judge: Evaluator, x: np.ndarray, point: At, multipliers: np.ndarray, rough: bool) -> "Rounded":
         off = point.rounding
-        entries, moved = judge.hessian_rounding(x, multipliers)
+        # where a derivative is infinite, nothing is known of what it multiplies: infinity times zero among it
+        entries, moved = (np.nan_to_num(part, nan=np.inf) for part in judge.hessian_rounding(x, multipliers, rough))
         return cls(
             objective=off.objective,
-            stationarity=float(np.linalg.norm(off.gradient + np.abs(multipliers) @ off.jacobian + moved)),
-            feasibility=float(np.linalg.norm(off.constraint)),
-            hessian=float(entries.max(initial=0.0)),
+            stationarity=float(np.linalg.norm(off.gradient + np.abs(multipliers) @ off.jacobian + moved)) + FLUSHED,
+            hessian=float(entries.max(initial=0.0)) + FLUSHED,
             jacobian=float(np.linalg.norm(off.jacobian)),
         )
 

@@ -5,6 +5,7 @@ until the answer is clear, and every look has fresh samples. A curvature that on
 Hessians are what costs, and with such shares measures of several looks may stand together.
 """
 
+import time
 from dataclasses import replace
 from functools import cached_property, partial
 
@@ -12,20 +13,23 @@ import numpy as np
 import scipy
 
 from ..oracle.evaluator import BLOCK_ROWS, Evaluator
+from ..oracle.look import At
 from ..oracle.work import Tally
 from . import confidence
 from .assemble import assemble
 from .certificate import Certificate, Measured
 from .cones import Curvature
+from .feasible import Feasible, feasible
 from .inexact import Errors, lower_end, upper_end
 from .multipliers import stationarity_of
 from .quotients import Mismatch, mismatch
-from .request import Request
-from .rounded import Rounded
+from .request import DEFAULT_TOLERANCE, Request
+from .rounded import Rounded, widened
 from .sampling import Batches, judged, split
-from .second_order import CONES, DENSE_SIZE, Situation, on_cone
+from .second_order import ALWAYS_FORMED, CONES, DENSE_SIZE, Situation, on_cone, unmeasured
 
-LOOKS = (BLOCK_ROWS, 4 * BLOCK_ROWS, 16 * BLOCK_ROWS, 64 * BLOCK_ROWS)  # samples of a stream, until the answer is clear
+GROWTH = 4  # of batches, from look to look
+LOOKS = tuple(BLOCK_ROWS * GROWTH**k for k in range(4))  # samples of a stream, until the answer is clear
 NORM_STEPS = 15  # of the power iteration that bounds the norm of a Hessian that is not formed
 
 
@@ -35,6 +39,7 @@ def certify_from_samples(request: Request, as_sample: bool) -> Certificate:
     sizes = (request.samples,) if request.samples else LOOKS if request.tolerance and streams else LOOKS[1:2]
     certificate, off, work = None, None, Tally()
     for look, size in enumerate(sizes):
+        began = time.perf_counter()
         failure = (1 - request.confidence) / len(sizes)
         decided = _decided(request, certificate)
         batches = split(request.problem, request.program, size, request.seed, look, as_sample, choosing=not decided)
@@ -42,6 +47,8 @@ def certify_from_samples(request: Request, as_sample: bool) -> Certificate:
         work += certificate.work
         tolerance = request.tolerance
         if tolerance is None or certificate.passes(tolerance) or certificate.refuses(tolerance):
+            break
+        if not request.budget.affords(GROWTH * (time.perf_counter() - began)):
             break
     assert certificate is not None
     return replace(certificate, work=work)
@@ -77,28 +84,30 @@ def one_look(
         slack = np.where(inactive, np.maximum(0, -point.constraint), 0.0)
     sides = np.where(inactive, 1.0, 0.0)
     if off is None or decided is None:
-        off = Rounded.at(judge, request.x, point, multipliers)
+        off = Rounded.at(judge, request.x, point, multipliers, request.tolerance or DEFAULT_TOLERANCE)
     bound = _Bounds(request, judge, batches, multipliers, failure / 3, off)
     stationarity = stationarity_of(
         multipliers, point.gradient, point.jacobian, request.inequality, sides, request.project_tangent
     )
-    feasibility = float(np.linalg.norm(point.constraint + slack))
     situation = request.situation(point, multipliers, sides, bound.off.stationarity)
     doubts = Mismatch()
     if decided is None:
         elsewhere = request.situation(chosen, multipliers, sides)
         directions = _Hessian(request, chooser, multipliers)
         hessian = _Hessian(request, judge, multipliers)
-        decided = {name: bound.curvature(name, situation, hessian, directions.on(name, elsewhere)) for name in CONES}
         doubts = mismatch(request, judge, point, multipliers, hessian.times, off)
-        decided = {name: doubts.on_curvature(measured) for name, measured in decided.items()}
+        measured = {}
+        for name in sorted(CONES, key=lambda name: name != request.cone):
+            there = None if request.budget.over else directions.on(name, elsewhere)
+            measured[name] = bound.curvature(name, situation, hessian, there)
+        decided = {name: doubts.on_curvature(measured[name]) for name in CONES}
     noise = float(np.sqrt(bound.moments.objective) * scipy.special.ndtri((1 + request.confidence) / 2))
     certificate = assemble(
         request,
         point,
         situation,
         doubts.on_stationarity(bound.stationarity(stationarity)),
-        bound.feasibility(feasibility),
+        bound.feasible(point, slack),
         decided,
         Measured(point.objective, point.objective - noise, point.objective + noise, bound.how("objective")),
         request.confidence,
@@ -114,7 +123,8 @@ class _Hessian:
     def __init__(self, request: Request, judge: Evaluator, multipliers: np.ndarray):
         self.request, self.judge, self.multipliers = request, judge, multipliers
         size = request.x.size
-        self.matrix = judge.hessian(request.x, multipliers) if size <= DENSE_SIZE else None
+        formed = size <= DENSE_SIZE and (size <= ALWAYS_FORMED or not request.budget.is_timed)
+        self.matrix = judge.hessian(request.x, multipliers) if formed else None
 
     def product(self, directions: np.ndarray) -> np.ndarray:
         return self.judge.hessian_times(self.request.x, self.multipliers, directions)
@@ -130,7 +140,8 @@ class _Hessian:
     def on(self, name: str, situation: Situation, relaxed: float | None = None) -> Curvature:
         """The smallest curvature on a cone."""
         resolution, seed = self.request.resolution, self.request.seed
-        return on_cone(name, situation, self.matrix, self.product, resolution, seed, relaxed)
+        budget = self.request.budget
+        return on_cone(name, situation, self.matrix, self.product, resolution, seed, relaxed, budget=budget)
 
     @cached_property
     def norm(self) -> float:
@@ -192,15 +203,22 @@ class _Bounds:
         return f"1 in {max(1, int(n / np.log(1 / (1 - self.request.confidence)))):,}"
 
     def stationarity(self, value: float) -> Measured:
-        return self._widened(value, "gradient", self.moments.gradient, self.off.stationarity)
+        radius = self._radius("gradient", self.moments.gradient, self.failure) + self.off.stationarity
+        return widened(value, radius, self.how("gradient"))
 
-    def feasibility(self, value: float) -> Measured:
-        return self._widened(value, "constraint", confidence.Spread.of(self.moments.constraint), self.off.feasibility)
+    def feasible(self, point: At, slack: np.ndarray) -> Feasible:
+        radius = self._radius("constraint", confidence.Spread.of(self.moments.constraint), self.failure)
+        off = point.rounding.constraint
+        return feasible(point.constraint, slack, self.request.inequality, off, radius, self.how("constraint"))
 
-    def curvature(self, name: str, situation: Situation, hessian: _Hessian, elsewhere: Curvature) -> Measured:
-        """Both ends from `inexact`; directions for the upper one: fixed on the other batch, and found on this one."""
-        found = hessian.on(name, situation)
-        size, errors = self.request.x.size, self.errors
+    def curvature(self, name: str, situation: Situation, hessian: _Hessian, elsewhere: Curvature | None) -> Measured:
+        """Both ends from `inexact`; directions for the upper one: fixed on the other batch, and found on this one.
+
+        Nothing is known where there was no time for a direction `elsewhere`, or for the spread of Hessians.
+        """
+        if elsewhere is None or not np.isfinite((errors := self.errors).hessian):
+            return unmeasured().widened(0.0)
+        found, size = hessian.on(name, situation), self.request.x.size
         norm = hessian.norm + errors.hessian
         lower = lower_end(name, situation, found, partial(hessian.on, name), norm, errors)
         candidates = []
@@ -236,11 +254,7 @@ class _Bounds:
     def hessian_spread(self) -> tuple[float, float]:
         """The spread of Hessians over all draws, and the reach of the largest."""
         noisy, at = self.batches.noisy, (self.request.x, self.multipliers)
-        return confidence.hessian_spread(self.judge, noisy, *at, self.request.seed)
-
-    def _widened(self, value: float, kind: str, spread: confidence.Spread, off: float) -> Measured:
-        radius = self._radius(kind, spread, self.failure) + off
-        return Measured(value, max(0.0, value - radius), value + radius, self.how(kind))
+        return confidence.hessian_spread(self.judge, noisy, *at, self.request.seed, self.request.budget)
 
     def _radius(self, kind: str, spread: confidence.Spread, failure: float) -> float:
         if kind not in self.given:

@@ -5,6 +5,7 @@ terms of every mean are i.i.d. and no product of two expectations occurs. A stre
 gives two halves of its rows when it is taken as a sample, and all of its rows, without error, when it is not.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -45,50 +46,54 @@ def split(
 
     Without `choosing` there is no first one.
     """
-    first, second, noisy = [], [], []
-    for k, source in enumerate(judged(source, as_sample) for source in problem.sources):
-        if isinstance(source, (Sampler, RowStream)):
-            if choosing:
-                first.append(draw(source, program.draws.get(k), samples, (seed, look, 2 * k)))
-            second.append(draw(source, program.draws.get(k), samples, (seed, look, 2 * k + 1)))
-        elif as_sample:
-            halves = _halves(source, np.random.default_rng([seed, k]))
-            first.append(halves[0])
-            second.append(halves[1])
-        else:
-            first.append(source)
-            second.append(source)
-        noisy.append(source.size is None or as_sample)
-    return Batches(tuple(first) if choosing else (), tuple(second), tuple(noisy))
+    sources = [judged(source, as_sample) for source in problem.sources]
+    noisy = tuple(source.size is None or as_sample for source in sources)
+    halves = {
+        k: _halves(source, np.random.default_rng([seed, k])) if as_sample else (source, source)
+        for k, source in enumerate(sources)
+        if not isinstance(source, (Sampler, RowStream))
+    }
+
+    def batch(number: int) -> tuple[Any, ...]:
+        keys = {k: (seed, look, 2 * k + number) for k in range(len(sources)) if k not in halves}
+        drawn = draw({k: sources[k] for k in keys}, program.draws, samples, keys)
+        return tuple(drawn[k] if k in drawn else halves[k][number] for k in range(len(sources)))
+
+    return Batches(batch(0) if choosing else (), batch(1), noisy)
 
 
 def draw(
-    stream: Sampler | RowStream, read: Reading | None, samples: int, key: tuple[int, ...]
-) -> "Population | Selected":
-    """That many draws of a stream, as a population; `read` is a sampler's function."""
-    if isinstance(stream, RowStream):
-        rng = np.random.default_rng(key)
-        return _subset(stream.population, rng.integers(stream.population.size, size=samples))
+    streams: Mapping[int, Any], read: Mapping[int, Reading], samples: int, keys: Mapping[int, tuple[int, ...]]
+) -> "dict[int, Population | Selected]":
+    """That many draws of every stream, as populations; `read` are the functions of samplers, which one program draws from."""
+    drawn: dict[int, Population | Selected] = {}
+    for k, stream in streams.items():
+        if isinstance(stream, RowStream):
+            rng = np.random.default_rng(keys[k])
+            drawn[k] = _subset(stream.population, rng.integers(stream.population.size, size=samples))
+    samplers = [k for k in streams if k not in drawn]
+    if not samplers:
+        return drawn
+    functions, arrays = tuple(read[k].function for k in samplers), [read[k].constants for k in samplers]
+    given, count = np.stack([words(*keys[k]) for k in samplers]), min(BLOCK_ROWS, samples)
     with jax.enable_x64(True):
-        assert read is not None
         blocks = [
-            jax.tree.map(
-                np.asarray,
-                _draw_block(read.function, min(BLOCK_ROWS, samples), read.constants, words(*key), np.uint32(start)),
-            )
+            jax.tree.map(np.asarray, _draw_block(functions, count, arrays, given, np.uint32(start)))
             for start in range(0, samples, BLOCK_ROWS)
         ]
-    rows = jax.tree.map(lambda *leaves: np.concatenate(leaves)[:samples], *blocks)
-    population = Population(rows)
-    population.check(drawn=True)
-    return population
+    for i, k in enumerate(samplers):
+        parts = [block[i] for block in blocks]
+        population = Population(jax.tree.map(lambda *leaves: np.concatenate(leaves)[:samples], *parts))
+        population.check(drawn=True)
+        drawn[k] = population
+    return drawn
 
 
 @partial(compiled, static_argnums=(0, 1))
-def _draw_block(function: Traced, count: int, arrays: Any, given: jax.Array, start: Any) -> Any:
-    key = as_key(given)
-    keys = jax.vmap(lambda i: jax.random.fold_in(key, i))(start + jnp.arange(count, dtype=jnp.uint32))
-    return jax.vmap(lambda one: function(arrays, one))(keys)
+def _draw_block(functions: tuple[Traced, ...], count: int, arrays: Any, given: jax.Array, start: Any) -> Any:
+    positions = start + jnp.arange(count, dtype=jnp.uint32)
+    keys = jax.vmap(lambda own: jax.vmap(lambda i: jax.random.fold_in(as_key(own), i))(positions))(given)
+    return [jax.vmap(lambda one, k=k: functions[k](arrays[k], one))(keys[k]) for k in range(len(functions))]
 
 
 def _halves(population: Finite, rng: np.random.Generator) -> tuple[Any, Any]:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .budget import ENDLESS, Budget
+
 Array = np.ndarray
 
 
@@ -33,6 +35,7 @@ def search(
     leaders: int = 3,
     power_steps: int = 12,
     rounds: int = 6,
+    budget: Budget = ENDLESS,
 ) -> tuple[float, Array] | None:
     """The smallest curvature found and its direction; None when every start projects to zero.
 
@@ -42,24 +45,25 @@ def search(
     - `face_vector`: maps a point of K to a smallest eigenvector on the span of its face.
     - `starts`: each is tried with both signs; the best 4 `leaders` of them are pursued.
     - `target`: a curvature below which nothing can be or need be found.
+    - `budget`: when to come to an end with the best so far.
     """
     points = [p for v in starts for sign in (1.0, -1.0) if (p := onto_cone(project, sign * v)) is not None]
     if not points:
         return None
     block = np.stack(points, axis=1)
     values = _curvatures(apply, block)
-    if float(values.min()) > target:
+    if float(values.min()) > target and not budget.over:
         first = np.argsort(values, kind="stable")[: 4 * leaders]
-        block, values = _power(apply, project, shift, block[:, first], power_steps)
+        block, values = _power(apply, project, shift, block[:, first], power_steps, budget)
     for _ in range(rounds):
         before = float(values.min())
-        if before <= target:
+        if before <= target or budget.over:
             break
         kept = np.argsort(values, kind="stable")[:leaders]
         vectors = [vector for j in kept if (vector := face_vector(block[:, j])) is not None]
         jumps = [p for v in vectors for sign in (1.0, -1.0) if (p := onto_cone(project, sign * v)) is not None]
         block = np.stack([*block[:, kept].T, *jumps], axis=1)
-        block, values = _power(apply, project, shift, block, power_steps)
+        block, values = _power(apply, project, shift, block, power_steps, budget)
         if float(values.min()) > before - 1e-10 * abs(before):
             break
     best = int(np.argmin(values))
@@ -70,8 +74,10 @@ def _curvatures(apply: Callable[[Array], Array], block: Array) -> Array:
     return np.einsum("ij,ij->j", block, apply(block))
 
 
-def _power(apply, project, shift: float, block: Array, steps: int) -> tuple[Array, Array]:
+def _power(apply, project, shift: float, block: Array, steps: int, budget: Budget) -> tuple[Array, Array]:
     for _ in range(steps):
+        if budget.over:
+            break
         ahead = shift * block - apply(block)
         moved = [onto_cone(project, column) for column in ahead.T]
         block = np.stack([old if new is None else new for old, new in zip(block.T, moved, strict=True)], axis=1)

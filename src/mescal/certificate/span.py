@@ -28,15 +28,15 @@ class Span:
         self.count = 0
 
     @classmethod
-    def of(cls, cone) -> "Span":
-        """The span of a `Cone`, without the directions in which rows imply that it is flat."""
+    def of(cls, cone, examined: int = DENSE_ROWS) -> "Span":
+        """The span of a `Cone`, without the directions in which rows imply that it is flat, if these have few enough entries."""
         free = cone.free
         equalities, angle = cone.space
         span = cls(cone.lower, cone.upper, free, equalities, restricted(cone.inequalities, free))
         span.angle = angle
         bounds = np.flatnonzero((cone.lower | cone.upper) & free)
         span.count = len(bounds) + len(span.inequalities)
-        if span.count * cone.size > DENSE_ROWS:
+        if span.count * cone.size > examined:
             return span
         signs = np.zeros((len(bounds), cone.size))
         signs[np.arange(len(bounds)), bounds] = np.where(cone.lower[bounds], -1.0, 1.0)

@@ -1,24 +1,24 @@
 """`mescal certify`: judge a stored solution again, from the problem and the point alone."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Group
-from rich.panel import Panel
 from rich.text import Text
 
 from ..certificate import Certificate, Tolerance, certify as judge
 from ..errors import InputError
 from ..experiments import StoredRun, Task, load_run
 from ..experiments.compilation import keep_compilations
+from ..problem import flatten_parameters
+from ..problem.statements.lifting import joined
 from . import options
 from .failure import CERTIFIED, FAILED
 from .screen import results
-from .show import measure_table, shown_path
+from .show import measure_table, show_verdict, verdict
 
 AGREES = 1e-6  # relative: two exact certificates of one point
 
@@ -34,12 +34,15 @@ def certify(
         float | None,
         typer.Option("--tol", "-t", metavar="FLOAT", help="Hold it to another tolerance.", show_default="the run's"),
     ] = None,
+    tol_curvature: options.TolCurvature = None,
+    tol_feasibility: options.TolFeasibility = None,
+    tol_relative: options.TolRelative = None,
     cone: Annotated[
         str | None,
         typer.Option(
             "--cone",
             metavar="NAME",
-            help="The curvature that decides: critical, paper or whole.",
+            help=options.told("cone"),
             show_default="the run's",
             autocompletion=options.complete_cone,
         ),
@@ -55,7 +58,7 @@ def certify(
     ] = False,
     confidence: Annotated[
         float, typer.Option("--confidence", help="Of the bounds, on streams and with --as-sample.")
-    ] = 0.95,
+    ] = options.DEFAULTS.confidence,
     seed: Annotated[int, typer.Option("--seed", help="Of the judge's own samples, on streams.")] = 0,
     trust: options.Trust = False,
     problem_file: options.ProblemFile = None,
@@ -79,6 +82,8 @@ def certify(
     stored = load_run(run)
     given = Task.from_config(stored.config).with_trust(options.trusted(trust, problem_file))
     held = given.tolerance if tol is None else Tolerance(tol, tol)
+    parts = {"curvature": tol_curvature, "feasibility": tol_feasibility, "relative": tol_relative}
+    held = replace(held, **{name: part for name, part in parts.items() if part is not None})
     keep_compilations()
     certificate = again(
         stored, given, held, cone or given.cone, alone, as_sample=as_sample, confidence=confidence, seed=seed
@@ -96,7 +101,7 @@ def again(stored: StoredRun, given: Task, held: Tolerance, cone: str, alone: boo
     solution = stored.solution()
     assert stored.result is not None
     named = given.make_problem()
-    program, start = named.problem.bind(named.x0)
+    structure, start = flatten_parameters(named.x0)
     if solution["x"].shape != start.shape:
         raise InputError(
             f"the solution has {solution['x'].size} numbers",
@@ -104,9 +109,10 @@ def again(stored: StoredRun, given: Task, held: Tolerance, cone: str, alone: boo
             "run it again with --force",
         )
     judged: dict[str, Any] = {} if alone else {"multipliers": solution["multipliers"], "slack": solution["slack"]}
-    if stored.result["penalty"] is not None:  # infinite
-        judged["penalty"] = stored.result["penalty"]
-    return judge(named.problem, program.parameters.restore(solution["x"]), tol=held, cone=cone, **judged, **how)
+    if np.isfinite(stored.result.penalty):
+        judged["penalty"] = stored.result.penalty
+    x = joined(structure.restore(solution["x"]), stored.result.auxiliary)
+    return judge(named.problem, x, tol=held, cone=cone, **judged, **how)
 
 
 @dataclass(frozen=True)
@@ -120,42 +126,22 @@ class Agreement:
 def compare(stored: StoredRun, certificate: Certificate) -> Agreement:
     """Exact certificates agree to rounding; sampled ones where their error bounds overlap."""
     assert stored.result is not None
-    before, now = stored.result["certificate"], certificate.to_dict()
     for name in ("stationarity", "feasibility", "objective"):
-        old, new = before[name], now[name]
-        ends = [measured[end] for measured in (old, new) for end in ("lower", "upper", "value")]
-        if None in ends:
-            if old["value"] is None and new["value"] is None:
-                continue
-            return Agreement(False, f"The stored {name} was {old['value']}; it is {new['value']} now.")
-        low, high = max(old["lower"], new["lower"]), min(old["upper"], new["upper"])
-        if low - high > AGREES * max(1e-3, abs(new["value"])):
-            return Agreement(False, f"The stored {name} was {old['value']:.6g}; it is {new['value']:.6g} now.")
+        old, new = getattr(stored.result.certificate, name), getattr(certificate, name)
+        apart = max(old.lower, new.lower) - min(old.upper, new.upper)
+        if not apart <= AGREES * max(1e-3, abs(new.value)) and str(old.value) != str(new.value):
+            return Agreement(False, f"The stored {name} was {old.value:.6g}; it is {new.value:.6g} now.")
     return Agreement(True, "This agrees with the certificate that the run stored.")
 
 
 def _show(stored: StoredRun, given: Task, certificate: Certificate, held: Tolerance, agreement: Agreement | None):
     passed = certificate.passes(held)
-    verdict = Text("CERTIFIED", "bold green") if passed else Text("NOT CERTIFIED", "bold red")
     details = [Text(f"curvature on the cone {name}: {measured}") for name, measured in certificate.curvatures.items()]
     details.append(Text(f"objective {certificate.objective.value:.6g}, {certificate.objective.how}"))
     if np.isfinite(certificate.relative_stationarity.value):
         details.append(Text(f"relative stationarity {certificate.relative_stationarity.value:.3g}"))
-    parts = [verdict, Text(""), measure_table(certificate.to_dict(), held), Text(""), *details]
     if agreement is not None:
-        parts += [Text(""), Text(agreement.sentence, "dim" if agreement.agrees else "yellow bold")]
-    console = results()
-    console.print(
-        Panel(
-            Group(*parts),
-            title=Text(f"{given.label} with {given.solver}, judged again"),
-            title_align="left",
-            subtitle=Text(shown_path(stored.path)),
-            subtitle_align="right",
-            border_style="green" if passed else "red",
-            padding=(1, 2),
-            width=min(console.width, 100),
-        )
-    )
-    for sentence in certificate.warnings:
-        console.print(Text.assemble(("warning: ", "yellow bold"), sentence))
+        details += [Text(""), Text(agreement.sentence, "dim" if agreement.agrees else "yellow bold")]
+    parts = [measure_table(certificate, held), Text(""), *details]
+    title = f"{given.label} with {given.solver}, judged again"
+    show_verdict(results(), stored, title, verdict(passed), parts, certificate, passed)

@@ -1,7 +1,7 @@
 """`mescal compare`: a table of what solvers needed, from stored runs or from a sweep that it runs."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated
@@ -16,27 +16,15 @@ from .. import problems
 from ..datasets.lookup import unknown_name
 from ..errors import InputError
 from ..experiments import StoredRun, compare as rows_of, load_readable, product
-from ..experiments.table import HEAD, ComparisonRow, Spread, cells, count, markdown, to_json
+from ..experiments.table import HEAD, ComparisonRow, cells, markdown, to_json
 from . import options
 from .failure import CERTIFIED, FAILED
 from .report import tell_left_out
-from .screen import results
+from .screen import complaints, results
 from .sweeping import sweep_shown
 
-# Name, least width, and whether it is left out where a terminal is narrow.
-COLUMNS = (
-    ("solver", 8, False),
-    ("certified", 9, False),
-    ("work", 7, False),
-    ("range", 19, True),
-    ("ratio", 8, False),
-    ("HVPs", 6, False),
-    ("objective", 9, False),
-    ("range", 18, True),
-    ("outer", 5, False),
-    ("seconds", 7, False),
-)
 ROOMY = 120  # columns of a terminal
+PLACE = HEAD.index("solver")  # the columns before it are those of a table's title
 REFERENCE = "spider"
 SOLVERS = ["spider", "sg-hv-nc", "natasha2"]
 
@@ -98,7 +86,7 @@ def compare(
 
     Given folders, it reads the runs stored there. Given names of problems, it first solves each with every solver and
     seed, over all cores; runs that are stored already are not run again, so an interrupted comparison goes on where it
-    stopped.
+    stopped. Runs of a solver whose code has changed since are.
 
     **Examples:**
 
@@ -112,6 +100,8 @@ def compare(
     names = [known_problem(text) for text in what if not Path(text).is_dir()]
     runs, left_out = load_readable(folders, tasks=True) if folders else ([], {})
     tell_left_out(left_out, False)
+    if changed := sum(not stored.current for stored in runs):
+        complaints().print(f"Made by code that has changed since: {changed} of these runs.", style="dim")
     complete, reference = not left_out, compared_with(to, runs, (solver or SOLVERS) if names else [])
     if names:
         texts = options.assignments(assign, "--set")
@@ -161,42 +151,18 @@ def known_problem(name: str) -> str:
 
 def show_comparison(console: Console, rows: Sequence[ComparisonRow], to: str):
     """One table per problem and tolerance; smallest and largest beside the medians where there is room."""
-    roomy = console.width >= ROOMY
-    for (problem, tol), group in groupby(rows, key=lambda row: (row.problem, str(row.tol))):
+    for (problem, tol), group in groupby(rows, key=lambda row: (row.problem, row.tol)):
         table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-        for name, width, ranged in COLUMNS:
-            if roomy or not ranged:
-                title = f"x {to}" if name == "ratio" else name
-                table.add_column(title, justify="left" if name == "solver" else "right", min_width=width, no_wrap=True)
+        for name in HEAD[PLACE:]:
+            title = f"x {to}" if name == "ratio" else name
+            table.add_column(title, justify="left" if name == "solver" else "right", no_wrap=True)
         for row in group:
-            table.add_row(
-                *(cell for cell, (_, _, ranged) in zip(_cells(row, to), COLUMNS, strict=True) if roomy or not ranged)
-            )
+            found = [Text(cell) for cell in cells(row, to, ranges=console.width >= ROOMY)[PLACE:]]
+            found[HEAD.index("certified") - PLACE].stylize("green" if row.certified == row.runs else "red")
+            table.add_row(*found)
         console.print(Text.assemble((problem, "bold"), f" to {tol}"))
         console.print(table)
     console.print(
         "Medians over the seeds of certified runs. Work: gradients + 2 HVPs, per sample. Seconds: without compiling.",
         style="dim",
     )
-
-
-def _cells(row: ComparisonRow, to: str) -> tuple[str, ...]:
-    ratio = cells(row, to)[HEAD.index("ratio")]
-    style = "green" if row.certified == row.runs else "red"
-    return (
-        row.solver,
-        f"[{style}]{row.certified} of {row.runs}[/]",
-        *_spread(row.work, count),
-        ratio,
-        "-" if row.hvps is None else count(row.hvps.median),
-        *_spread(row.objective, lambda value: f"{value:.4g}"),
-        "-" if row.outer is None else f"{row.outer.median:g}",
-        "-" if row.seconds is None else f"{row.seconds.median:.2g}",
-    )
-
-
-def _spread(spread: Spread | None, text: Callable[[float], str]) -> tuple[str, str]:
-    if spread is None:
-        return "-", ""
-    several = spread.low != spread.high
-    return text(spread.median), f"[dim]{text(spread.low)} to {text(spread.high)}[/]" if several else ""

@@ -8,10 +8,12 @@ import typer
 
 from .. import baselines, problems, solvers
 from ..certificate import Tolerance
+from ..certificate.second_order import CONES
 from ..errors import InputError
 from ..experiments.own_problem import OwnProblem, own_problem
 from ..experiments.task import method
 from ..files import as_path
+from ..run.settings import Settings, help_of
 
 
 def path(text: str) -> Path:
@@ -22,7 +24,13 @@ def path(text: str) -> Path:
         raise typer.BadParameter(f"{error.found.partition(', ')[2]}: {error.advice}") from None
 
 
-CONES = ("critical", "paper", "whole")
+DEFAULTS = Settings()
+
+
+def told(name: str) -> str:
+    """What a setting is, as a help text of the terminal."""
+    text = help_of(name).replace("`", "").replace('"', "")
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def complete_problem(incomplete: str) -> Iterable[tuple[str, str]]:
@@ -63,6 +71,15 @@ TolCurvature = Annotated[
     float | None,
     typer.Option("--tol-curvature", metavar="FLOAT", help="Bound on negative curvature.", show_default="as --tol"),
 ]
+TolFeasibility = Annotated[
+    float | None,
+    typer.Option(
+        "--tol-feasibility",
+        metavar="FLOAT",
+        help="Bound on the violation of the constraints alone; 0: inequalities are met exactly.",
+        show_default="as --tol, on |c + s|",
+    ),
+]
 TolRelative = Annotated[
     float | None,
     typer.Option(
@@ -72,7 +89,7 @@ TolRelative = Annotated[
         show_default="none",
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Of all randomness: equal seeds give equal runs.")]
+Seed = Annotated[int, typer.Option("--seed", help=told("seed"))]
 Set = Annotated[
     list[str] | None,
     typer.Option(
@@ -93,13 +110,13 @@ Option = Annotated[
 ]
 MaxWork = Annotated[
     float | None,
-    typer.Option("--max-work", metavar="FLOAT", help="Stop after so many evaluations.", show_default="no limit"),
+    typer.Option("--max-work", metavar="FLOAT", help=told("max_work"), show_default="no limit"),
 ]
 MaxSeconds = Annotated[
     float | None,
-    typer.Option("--max-seconds", metavar="FLOAT", help="Stop after so many seconds.", show_default="no limit"),
+    typer.Option("--max-seconds", metavar="FLOAT", help=told("max_seconds"), show_default="no limit"),
 ]
-MaxOuter = Annotated[int, typer.Option("--max-outer", help="Stop after so many outer iterations.")]
+MaxOuter = Annotated[int, typer.Option("--max-outer", help=told("max_outer"))]
 Jobs = Annotated[
     int | None,
     typer.Option("--jobs", "-j", min=1, metavar="N", help="Processes.", show_default="one per core"),
@@ -124,9 +141,9 @@ Runs = Annotated[
 ]
 
 
-def tolerance(tol: float, curvature: float | None, relative: float | None) -> Tolerance:
-    """The tolerance that the three options mean."""
-    return Tolerance(tol, tol if curvature is None else curvature, relative)
+def tolerance(tol: float, curvature: float | None, feasibility: float | None, relative: float | None) -> Tolerance:
+    """The tolerance that the options mean."""
+    return Tolerance(tol, tol if curvature is None else curvature, feasibility=feasibility, relative=relative)
 
 
 def trusted(trust: bool, problem_file: str | None) -> bool | OwnProblem:

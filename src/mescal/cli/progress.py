@@ -27,7 +27,7 @@ class Progress:
     def __init__(self, task: Task, quiet: bool = False, console: Console | None = None):
         self.task, self.quiet = task, quiet
         self.console = console or complaints()
-        self.left = TimeLeft(task.tolerance.gradient, task.max_seconds)
+        self.left = TimeLeft(task.tolerance, task.max_seconds)
         self.started = time.monotonic()
         self.worst: dict[str, float] = {}
         self.row: Row | None = None
@@ -48,9 +48,9 @@ class Progress:
         """One more outer iteration."""
         self.row = row
         self.left.add(row)
-        for name, value, limit in measures(row, self.task.tolerance):
-            if math.isfinite(value):
-                self.worst[name] = max(self.worst.get(name, limit), error(name, value))
+        for check in row.checks(self.task.tolerance):
+            if math.isfinite(check.share):
+                self.worst[check.name] = max(self.worst.get(check.name, 1.0), check.share)
         if self.live is None and not self.quiet:
             self.console.print(line(row, self.task.tolerance, self.left.seconds), soft_wrap=True)
 
@@ -76,46 +76,29 @@ class Progress:
 
     def _gauges(self, row: Row) -> Table:
         table = Table.grid(padding=(0, 2))
-        for name, value, limit in measures(row, self.task.tolerance):
-            known = math.isfinite(value)
-            met = known and error(name, value) <= limit
-            sign = ">= -" if name == "curvature" else "<= "
+        for check in row.checks(self.task.tolerance):
+            known = math.isfinite(check.bound)
             table.add_row(
-                f"  {name}",
-                Text(f"{value:.2e}" if known else "not yet", style="bold" if known else "dim"),
-                Text(f"{sign}{limit:g}", style="dim"),
-                bar(error(name, value), limit, self.worst.get(name, limit)) if known else Text(""),
-                Text("met", style="green") if met else Text(""),
+                f"  {check.name}",
+                Text(f"{check.bound:.2e}" if known else "not yet", style="bold" if known else "dim"),
+                Text(f"{check.sign} {check.limit:g}", style="dim"),
+                bar(check.share, self.worst.get(check.name, 1.0)) if known else Text(""),
+                Text("met", style="green") if check.met else Text(""),
             )
         return table
 
 
-def measures(row: Row, tolerance: Tolerance) -> list[tuple[str, float, float]]:
-    """Name, value and tolerance of the three measures."""
-    return [
-        ("stationarity", row.stationarity, tolerance.gradient),
-        ("feasibility", row.feasibility, tolerance.gradient),
-        ("curvature", row.curvature, tolerance.curvature),
-    ]
-
-
-def error(name: str, value: float) -> float:
-    """What counts against the tolerance: negative curvature, or the measure itself."""
-    return max(0.0, -value) if name == "curvature" else value
-
-
-def bar(value: float, limit: float, worst: float) -> Text:
-    """How much of the way from the worst value to the tolerance has been gone, on a log scale; full when it is met."""
-    share = 1.0 if value <= limit else math.log(worst / value) / math.log(worst / limit) if worst > limit else 0.0
-    full = round(BAR * min(max(share, 0.0), 1.0))
-    return Text.assemble(("━" * full, "green" if share >= 1 else "yellow"), ("╌" * (BAR - full), "dim"))
+def bar(share: float, worst: float) -> Text:
+    """How much of the way from the worst share of the tolerance to all of it has been gone, on a log scale; full when it is met."""
+    gone = 1.0 if share <= 1 else 1 - math.log(share) / math.log(worst) if worst > 1 else 0.0
+    full = round(BAR * min(max(gone, 0.0), 1.0))
+    return Text.assemble(("━" * full, "green" if gone >= 1 else "yellow"), ("╌" * (BAR - full), "dim"))
 
 
 def line(row: Row, tolerance: Tolerance, left: float | None) -> str:
     """One outer iteration as plain text."""
     parts = [f"outer {row.outer + 1:3d}", f"work {count(row.work):>9}"]
-    for name, value, limit in measures(row, tolerance):
-        sign = ">= -" if name == "curvature" else "<= "
-        parts.append(f"{name} {value:9.2e} ({sign}{limit:g})" if math.isfinite(value) else f"{name} not yet")
+    for name, _, bound, limit, _, _, sign in row.checks(tolerance):
+        parts.append(f"{name} {bound:9.2e} ({sign} {limit:g})" if math.isfinite(bound) else f"{name} not yet")
     parts.append(f"{row.seconds:.1f} s" + (f", {about(left)}" if left is not None else ""))
     return "  ".join(parts)

@@ -53,13 +53,13 @@ def report(
     mescal report runs/reproduce --figures figures
     ```
 
-    Of many runs, those that cannot be read are left out and named.
+    Of many runs, those that cannot be read are left out and named, on the page, too.
     """
     stored, left_out = load_readable(runs)
     some_ended(stored)
     tell_left_out(left_out, as_json)
     page = Path(os.path.commonpath([run.resolve() for run in runs])) / REPORT if len(runs) > 1 else runs[0] / REPORT
-    written = reporting("write_report")(stored, page if out is None else out)
+    written = reporting("write_report")(stored, page if out is None else out, left_out)
     drawn = [] if figures is None else reporting("write_figures")(stored, figures)
     if as_json:
         told = {"report": str(written), "figures": [str(file) for file in drawn], "runs": len(stored)}

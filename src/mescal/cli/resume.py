@@ -9,6 +9,7 @@ from ..experiments import Task, load_run, resume_run
 from ..experiments.compilation import keep_compilations
 from . import options
 from .progress import Progress
+from .screen import complaints
 from .solve import finish
 
 
@@ -43,6 +44,8 @@ def resume(
     given = Task.from_config(stored.config)
     if stored.finished and not any(limits.values()):
         return finish(stored, as_json, "This run has come to its end; nothing was run.")
+    if not stored.current and not quiet and not as_json:
+        complaints().print("The code has changed since this run began; it goes on with the code as it is.", style="dim")
     keep_compilations()
     with Progress(given, quiet=quiet or as_json) as progress:
         stored = resume_run(run, limits, progress=progress, trust=options.trusted(trust, problem_file))

@@ -1,9 +1,7 @@
-"""A run as a person sees it in the terminal: verdict first, the three measures against their tolerances, then the rest."""
+"""A run as a person sees it in the terminal: verdict first, measures against their tolerances, then the rest."""
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.console import Console, Group, RenderableType
@@ -11,116 +9,138 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from ..certificate import Tolerance
-from ..experiments import StoredRun, Task
-from ..experiments.result_file import long_tolerance
+from ..certificate import Certificate, Check, Tolerance
+from ..experiments import About, StoredRun, Task
 from ..experiments.table import count
+from ..run import Result
 
-EMPTY_CONE = "the cone is {0}"  # the judge's words where there is no direction to test: null there is +infinity
 BAR = 20  # cells
 ACTIVE = 1e-3  # of a multiplier or a value: below it counts as nothing when a constraint is described in a word
 
 
 def show_run(console: Console, stored: StoredRun, lead: str = ""):
     """A stored run, with a sentence before it if there is one to say."""
-    result = stored.result
+    result, about = stored.result, stored.about
     if lead:
         console.print(lead)
-    if result is None:
+    if result is None or about is None:
         console.print(
             f"{shown_path(stored.path)} has not ended; `mescal resume {shown_path(stored.path)}` carries it on."
         )
         return
     given = Task.from_config(stored.config)
-    title = Text.assemble(given.label, " with ", given.solver, f", seed {given.seed}")
-    tolerance = long_tolerance(result["tol"])
-    parts = [verdict_line(result), Text(""), measure_table(result["certificate"], tolerance), Text(""), facts(result)]
-    certified = result["converged"]
+    said = str(result.status).removeprefix("Certified: ")
+    show_verdict(
+        console,
+        stored,
+        f"{given.label} with {given.solver}, seed {given.seed}",
+        Text.assemble(verdict(result.converged), "  ", said[:1].upper() + said[1:]),
+        [measure_table(result.certificate, result.tolerance), Text(""), facts(result, about)],
+        result.certificate,
+        result.converged,
+    )
+
+
+def show_verdict(
+    console: Console,
+    stored: StoredRun,
+    title: str,
+    first: Text,
+    parts: list[RenderableType],
+    judged: Certificate,
+    good: bool,
+):
+    """A panel with the verdict, and the judge's warnings below."""
     console.print(
         Panel(
-            Group(*parts),
-            title=title,
+            Group(first, Text(""), *parts),
+            title=Text(title),
             title_align="left",
             subtitle=Text(shown_path(stored.path)),
             subtitle_align="right",
-            border_style="green" if certified else "red",
+            border_style="green" if good else "red",
             padding=(1, 2),
             width=min(console.width, 100),
         )
     )
-    for sentence in result["certificate"]["warnings"]:
+    for sentence in judged.warnings:
         console.print(Text.assemble(("warning: ", "yellow bold"), sentence))
 
 
-def verdict_line(result: Mapping[str, Any]) -> Text:
-    """The verdict and, where there is none, what to do."""
-    if result["converged"]:
-        return Text.assemble(
-            ("CERTIFIED", "bold green"), "  ", result["verdict"].removeprefix("Certified: ").capitalize()
-        )
-    return Text.assemble(("NOT CERTIFIED", "bold red"), "  ", result["verdict"])
+def verdict(good: bool) -> Text:
+    """The verdict in a word."""
+    return Text("CERTIFIED", "bold green") if good else Text("NOT CERTIFIED", "bold red")
 
 
-def measure_table(certificate: Mapping[str, Any], tolerance: Tolerance) -> Table:
-    """The measures of a certificate, as JSON holds them, against the tolerances."""
+def measure_table(certificate: Certificate, tolerance: Tolerance) -> Table:
+    """The measures of a certificate against what the tolerance asks of them; those that miss it are marked."""
     table = Table.grid(padding=(0, 2))
-    rows = [
-        ("stationarity", certificate["stationarity"], "upper", tolerance.gradient),
-        ("feasibility", certificate["feasibility"], "upper", tolerance.gradient),
-        ("curvature", certificate["curvature"], "lower", tolerance.curvature),
-    ]
-    if tolerance.relative is not None:
-        rows.append(("relative stationarity", certificate["relative_stationarity"], "upper", tolerance.relative))
-    for name, measured, end, limit in rows:
-        bound = measured[end]
-        missing = 0.0 if EMPTY_CONE in measured["how"] else math.inf
-        against = missing if bound is None else max(0.0, -bound) if end == "lower" else bound
-        met = against <= limit
-        sign = ">= -" if end == "lower" else "<= "
-        mark = Text("met", "green") if met else Text(f"{against / limit:.3g} times too large", "red bold")
-        value = "none" if measured["value"] is None else f"{measured['value']:.3g}"
-        if (
-            bound is not None
-            and measured["value"] is not None
-            and abs(bound - measured["value"]) > 1e-6 * max(1.0, abs(bound))
-        ):
-            value += f", at {'least' if end == 'lower' else 'most'} {bound:.3g}"
-        table.add_row(name, Text(value, "bold"), Text(f"{sign}{limit:g}", "dim"), _gauge(against / limit), mark)
+    for check in certificate.checks(tolerance):
+        table.add_row(
+            check.name,
+            Text(_measured(check), "bold"),
+            Text(f"{check.sign} {check.limit:g}", "dim"),
+            _gauge(check),
+            Text("met", "green") if check.met else Text(_missed(check), "red bold"),
+        )
+        if check.name == "feasibility":
+            for part in (certificate.violation, certificate.complementarity):
+                name = "violation" if part is certificate.violation else "complementarity"
+                table.add_row(Text(f"  {name}", "dim"), Text(f"{part.value:.3g}", "dim"))
     return table
 
 
-def facts(result: Mapping[str, Any]) -> Table:
+def _measured(check: Check) -> str:
+    """The value, and the bound that decides where it is another number."""
+    value, bound = check.measured.value, check.bound
+    told = f"{value:.3g}" if math.isfinite(value) else "none"
+    if math.isfinite(bound) and math.isfinite(value) and abs(bound - value) > 1e-6 * max(1.0, abs(bound)):
+        told += f", at {'least' if check.sign == '>=' else 'most'} {bound:.3g}"
+    return told
+
+
+def _missed(check: Check) -> str:
+    up_to = "" if check.refuted else "up to "
+    return f"{up_to}{check.share:.3g} times too large" if check.limit else f"{up_to}{check.bound:.3g} too large"
+
+
+def _gauge(check: Check) -> RenderableType:
+    """How much of the tolerance is used up."""
+    full = BAR if math.isnan(check.share) else round(BAR * min(check.share, 1.0))
+    return Text.assemble(("█" * full, "green" if check.met else "red"), ("░" * (BAR - full), "dim"))
+
+
+def facts(result: Result, about: About) -> Table:
     """Objective, constraints with their multipliers, work and time."""
     table = Table.grid(padding=(0, 2))
-    work, seconds = result["work"], result["seconds"]
-    optimum = "" if result.get("optimum") is None else f" (best known {result['optimum']:.6g})"
-    table.add_row("objective", f"{_number(result['objective'])}{optimum}")
-    kinds = {entry["name"]: entry["kind"] for entry in result.get("statement", {}).get("constraints", [])}
-    for name, value in result["constraints"].items():
-        table.add_row("constraint", constraint_line(name, kinds.get(name, "=="), value, result["multipliers"][name]))
+    work, seconds = result.work, result.seconds
+    optimum = "" if about.optimum is None else f" (best known {about.optimum:.6g})"
+    table.add_row("objective", (f"{result.objective:.6g}" if math.isfinite(result.objective) else "none") + optimum)
+    kinds = {part.name: part.kind for part in about.statement.constraints} if about.statement is not None else {}
+    for name, values in result.certificate.constraints.items():
+        table.add_row("constraint", constraint_line(name, kinds.get(name, "=="), values, result.multipliers[name]))
     table.add_row(
         "work",
-        f"{count(work['total'])} evaluations: {count(work['gradients'])} gradients + 2 x {count(work['hvps'])} "
-        f"Hessian-vector products; the judge's own {count(work['certificate'])} are apart",
+        f"{count(work.total)} evaluations: {count(work.gradients)} gradients + 2 x {count(work.hvps)} "
+        f"Hessian-vector products; the judge's own {count(work.certificate)} are apart",
     )
-    if result.get("reason"):
-        table.add_row("solver", result["reason"])
-    table.add_row("outer iterations", f"{result['outer_iterations']}")
+    if result.reason:
+        table.add_row("solver", result.reason)
+    table.add_row("outer iterations", f"{result.outer_iterations}")
     table.add_row(
         "seconds",
-        f"{seconds['total']:.2f}, of which compiling {seconds['compile']:.2f} and judging {seconds['certificate']:.2f}, "
+        f"{seconds.total:.2f}, of which compiling {seconds.compile:.2f} and judging {seconds.certificate:.2f}, "
         "which overlap",
     )
-    for sentence in result.get("warnings", ()):
+    for sentence in result.warnings:
         table.add_row("warning", sentence)
-    for column in table.columns[:1]:
-        column.style = "dim"
+    table.columns[0].style = "dim"
     return table
 
 
-def constraint_line(name: str, kind: str, value: Any, multiplier: Any) -> str:
+def constraint_line(name: str, kind: str, value: np.ndarray, multiplier: np.ndarray) -> str:
     """One constraint in words."""
-    values, multipliers = np.ravel(np.asarray(value, float)), np.ravel(np.asarray(multiplier, float))
+    values, multipliers = np.ravel(value), np.ravel(multiplier)
     if values.size == 1:
         scale = max(ACTIVE, ACTIVE * abs(float(multipliers[0])))
         state = "" if kind == "==" else ", active" if abs(multipliers[0]) > scale else ", slack"
@@ -136,13 +156,3 @@ def shown_path(path: Path) -> str:
         return str(path.resolve().relative_to(Path.cwd()))
     except ValueError:
         return str(path)
-
-
-def _number(value: float | None) -> str:
-    return "none" if value is None else f"{value:.6g}"
-
-
-def _gauge(share: float) -> RenderableType:
-    """How much of the tolerance is used up."""
-    full = round(BAR * min(share, 1.0))
-    return Text.assemble(("█" * full, "green" if share <= 1 else "red"), ("░" * (BAR - full), "dim"))

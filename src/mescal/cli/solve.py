@@ -12,6 +12,9 @@ from ..experiments import OwnProblem, StoredRun, Task, own_problem, run, task
 from ..experiments.compilation import keep_compilations
 from ..experiments.own_problem import literal
 from ..experiments.run import stored_run
+from ..experiments.store import RESULT
+from ..files import read_json
+from ..run import Status
 from . import options
 from .failure import CERTIFIED, FAILED, INTERRUPTED
 from .progress import Progress
@@ -19,6 +22,7 @@ from .screen import complaints, results
 from .show import show_run, shown_path
 
 RUNS = Path("runs")
+CHANGED = "{} was made by code that has changed since: it is run again."
 
 
 def solve(
@@ -32,8 +36,8 @@ def solve(
         ),
     ] = None,
     solver: options.Solver = "auto",
-    tol: options.Tol = 0.01,
-    seed: options.Seed = 0,
+    tol: options.Tol = options.DEFAULTS.tol.gradient,
+    seed: options.Seed = options.DEFAULTS.seed,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -58,20 +62,21 @@ def solve(
     ] = None,
     option: options.Option = None,
     tol_curvature: options.TolCurvature = None,
+    tol_feasibility: options.TolFeasibility = None,
     tol_relative: options.TolRelative = None,
     cone: Annotated[
         str | None,
         typer.Option(
             "--cone",
             metavar="NAME",
-            help="The curvature that decides: critical, paper or whole.",
+            help=options.told("cone"),
             show_default="what suits the problem",
             autocompletion=options.complete_cone,
         ),
     ] = None,
     max_seconds: options.MaxSeconds = None,
     max_work: options.MaxWork = None,
-    max_outer: options.MaxOuter = 100,
+    max_outer: options.MaxOuter = options.DEFAULTS.max_outer,
     exact: Annotated[
         bool, typer.Option("--exact-history", help="Let the judge measure every outer iteration, for figures.")
     ] = False,
@@ -97,7 +102,7 @@ def solve(
         solver=solver,
         options=options.solver_options(solver, option),
         seed=seed,
-        tol=options.tolerance(tol, tol_curvature, tol_relative),
+        tol=options.tolerance(tol, tol_curvature, tol_feasibility, tol_relative),
         cone=cone,
         record="exact" if exact else None,
         max_outer=max_outer,
@@ -122,33 +127,29 @@ def chosen_problem(name: str | None, file: str | None, assign: list[str] | None)
 
 def carry_out(given: Task, folder: Path, force: bool, as_json: bool, quiet: bool):
     """Run a task into a folder, or show the run that is there; ends the command with its exit code."""
-    kept = None if force else stored_run(given, folder)
-    if kept is None:
-        keep_compilations()
-        with Progress(given, quiet=quiet or as_json) as progress:
-            stored = run(given, folder, force=force, progress=progress)
-    else:
-        stored = kept
-    finish(
-        stored,
-        as_json,
-        ""
-        if kept is None
-        else "This very run is stored already; nothing was run. (`mescal solve --force` runs it again.)",
-    )
+    stored = None if force else stored_run(given, folder)
+    if stored is not None and stored.finished and stored.current:
+        lead = "This very run is stored already; nothing was run. (`mescal solve --force` runs it again.)"
+        return finish(stored, as_json, lead)
+    if stored is not None and not stored.current and not quiet and not as_json:
+        complaints().print(CHANGED.format("The run that is stored here"), style="dim")
+    keep_compilations()
+    with Progress(given, quiet=quiet or as_json) as progress:
+        stored = run(given, folder, force=force, progress=progress)
+    return finish(stored, as_json)
 
 
 def finish(stored: StoredRun, as_json: bool, lead: str = ""):
     """Show a run and leave with the exit code that it deserves."""
     assert stored.result is not None
     if as_json:
-        typer.echo(json.dumps(stored.result | {"run": str(stored.path)}, indent=1))
+        typer.echo(json.dumps(read_json(stored.path / RESULT) | {"run": str(stored.path)}, indent=1))
     else:
         console = results()
         show_run(console, stored, lead)
         if console.is_terminal:
             console.print(f"Next: mescal report {shown_path(stored.path)}", style="dim")
-    interrupted = stored.result["status"] == "interrupted"
+    interrupted = stored.result.status is Status.INTERRUPTED
     if interrupted and not as_json:
         complaints().print(f"Interrupted; mescal resume {shown_path(stored.path)} carries it on.")
     raise typer.Exit(CERTIFIED if stored.converged else INTERRUPTED if interrupted else FAILED)

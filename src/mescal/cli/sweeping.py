@@ -1,5 +1,6 @@
 """A sweep in the terminal: how many runs are done, which are going on, and a line for each that ended."""
 
+import math
 import os
 import threading
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ class SweepProgress:
         self.quiet, self.console = quiet, complaints()
         self.lock = threading.Lock()
         self.running: dict[Path, str] = {}
-        self.kept = 0
+        self.kept = self.changed = 0
         self.bars = Bars(SpinnerColumn(), MofNCompleteColumn(), TextColumn("runs"), BarColumn(32), TimeElapsedColumn())
         self.bar = self.bars.add_task("", total=total)
         live = self.console.is_terminal and not quiet
@@ -41,11 +42,16 @@ class SweepProgress:
             self.live.stop()
         if self.kept and not self.quiet:
             self.console.print(f"{self.kept} stored already and not run again.", style="dim")
+        if self.changed and not self.quiet:
+            self.console.print(f"{self.changed} made by code that has changed since, and run again.", style="dim")
 
     def __call__(self, event: str, folder: Path, given: Task):
         with self.lock:
             if event == "started":
                 self.running[folder] = short(given)
+                return
+            if event == "changed":
+                self.changed += 1
                 return
             self.running.pop(folder, None)
             self.kept += event == "kept"
@@ -61,16 +67,16 @@ class SweepProgress:
     def _line(self, folder: Path, given: Task) -> Text:
         result = load_run(folder).result
         assert result is not None
-        verdict = ("certified", "green") if result["converged"] else (result["status"].replace("_", " "), "red")
-        told = f"{count(result['work']['total'])} evaluations"
-        if result["objective"] is not None:
-            told += f", objective {result['objective']:.4g}"
+        verdict = (result.status.word, "green" if result.converged else "red")
+        told = f"{count(result.work.total)} evaluations"
+        if math.isfinite(result.objective):
+            told += f", objective {result.objective:.4g}"
         return Text.assemble(verdict, f"  {short(given)}  ", (told, "dim"))
 
 
 def short(given: Task) -> str:
     """A task in a few words."""
-    return f"{given.label} {given.solver} tol {given.tolerance.gradient:g} seed {given.seed}"
+    return f"{given.label} {given.solver} tol {given.tolerance} seed {given.seed}"
 
 
 def sweep_shown(tasks: Sequence[Task], root: Path, jobs: int | None, force: bool, quiet: bool) -> Swept:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from .. import problems, theory as theorems
 from ..experiments.compilation import keep_compilations
-from ..experiments.result_file import plain
+from ..forms import plain
 from . import options
 from .screen import complaints, results
 
@@ -26,7 +26,7 @@ def theory(
             show_default=False,
         ),
     ] = None,
-    tol: options.Tol = 0.01,
+    tol: options.Tol = options.DEFAULTS.tol.gradient,
     assign: options.Set = None,
     as_json: options.Json = False,
 ):

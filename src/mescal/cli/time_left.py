@@ -7,6 +7,7 @@ iterations of t seconds are left. It is a guess, and it is said to be one.
 
 import math
 
+from ..certificate import Tolerance
 from ..run import Row
 
 WINDOW = 4  # outer iterations looked back
@@ -15,7 +16,7 @@ WINDOW = 4  # outer iterations looked back
 class TimeLeft:
     """Fed with rows; `seconds` is None where nothing can be said."""
 
-    def __init__(self, tolerance: float, limit: float | None = None):
+    def __init__(self, tolerance: float | Tolerance, limit: float | None = None):
         self.tolerance, self.limit = tolerance, limit
         self.rows: list[Row] = []
 
@@ -29,13 +30,14 @@ class TimeLeft:
         if len(self.rows) < 2:
             return None
         first, last = self.rows[0], self.rows[-1]
+        (check,) = (check for check in last.checks(self.tolerance) if check.name == "feasibility")
         per_iteration = (last.seconds - first.seconds) / (len(self.rows) - 1)
         estimate = None
-        if last.feasibility <= self.tolerance:
+        if check.met:
             estimate = per_iteration
         elif 0 < last.feasibility < first.feasibility:
             rate = math.log(first.feasibility / last.feasibility) / (len(self.rows) - 1)
-            estimate = per_iteration * max(1.0, math.log(last.feasibility / self.tolerance) / rate)
+            estimate = per_iteration * max(1.0, math.log(check.share) / rate)
         if self.limit is not None:
             left = max(0.0, self.limit - last.seconds)
             estimate = left if estimate is None else min(estimate, left)

@@ -19,7 +19,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from ..options import check_options
+from ..checks import check_options
 from ..oracle import Exact, Lagrangian, Work
 from .within import on_face
 

@@ -34,7 +34,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..options import check_options
+from ..checks import check_options
 from .critical import ON_ROW, Array, CriticalCone, Subspace
 
 PRUNED = 3 / 4  # of the tolerance: a face whose lowest curvature is measured above it is closed

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ..certificate import Certificate, Tolerance, certify
 from ..errors import InputError
 from ..problem import Problem, Program
-from ..run import Result, Status, minimize
+from ..run import Outer, Result, Status, minimize
 from .finish import affordable, finish
 from .rates import RateConstraint
 from .rows import WHOLE
@@ -63,12 +63,12 @@ def _violation(solved: Solved) -> float:
     return float(solved.constraints.max(initial=0.0))
 
 
-def _attempt(problem: Problem, start: Any, rows: int, *, tol: float, **settings: Any) -> Solved:
+def _attempt(problem: Problem, start: Any, rows: int, *, tol: float, penalty: float, **settings: Any) -> Solved:
     exact = precision(rows) == "float64"
     with jax.enable_x64(exact):
         # rates are of the size of 1 by nature, and the first penalty is meant in their units
         goal = Tolerance(min(tol, CLOSE) if exact else tol, tol)
-        result = minimize(problem, start, tol=goal, scale=False, **settings)
+        result = minimize(problem, start, tol=goal, outer=Outer(penalty=penalty, scale=False), **settings)
         model = _host(result.x)
     certificate = result.certificate
     multipliers = _flat(result.multipliers)
@@ -123,9 +123,8 @@ def report_failure(solved: Solved, constraints: dict[str, RateConstraint], rate_
         )
     unmet = f" The constraints are not met: {_sides(constraints, rate_of)}." if violated else ""
     warnings.warn(
-        f"The fit is not certified ({solved.result.status.name.lower().replace('_', ' ')}): stationarity "
-        f"{solved.certificate.stationarity.upper:.2g}, feasibility {solved.certificate.feasibility.upper:.2g}, curvature "
-        f"{solved.certificate.curvature.lower:.2g} at tol={tol:g}.{unmet} A larger ridge or a smaller sharpness makes the "
+        f"The fit is not certified ({solved.result.status.word}): {'; '.join(solved.certificate.missing(tol))}.{unmet} "
+        "A larger ridge or a smaller sharpness makes the "
         "problem easier; max_outer lets it go on for longer, and tol says what is good enough.",
         ConvergenceWarning,
         stacklevel=4,

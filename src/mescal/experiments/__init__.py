@@ -4,7 +4,7 @@
 from mescal import experiments
 
 stored = experiments.run(experiments.task("neyman-pearson/breast-cancer", tol=0.01, seed=0), "runs/a")
-stored.result["work"]["total"], stored.history["feasibility"]
+stored.result.work.total, stored.result.history.column("feasibility")
 tasks = experiments.product(["saddles/circle"], ["spider", "natasha2"], seeds=range(5))
 swept = experiments.sweep(tasks, "runs/saddles", jobs=2)
 experiments.compare(swept.runs)
@@ -13,6 +13,7 @@ experiments.compare(swept.runs)
 
 from .own_problem import OwnProblem as OwnProblem, own_problem as own_problem
 from .readable import Readable as Readable, load_readable as load_readable
+from .result_file import About as About, Statement as Statement
 from .resume import resume as resume, resume_run as resume_run
 from .run import run as run
 from .store import (

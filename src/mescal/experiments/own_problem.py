@@ -18,6 +18,7 @@ from typing import Any
 from ..datasets.lookup import unknown_name
 from ..errors import InputError
 from ..files import as_path, cannot_read
+from ..forms import APART
 from ..problem import Problem
 from ..problems import NamedProblem, Statement
 
@@ -34,7 +35,7 @@ class OwnProblem:
     file: str
     function: str
     sha256: str
-    trusted: bool = field(default=False, compare=False)
+    trusted: bool = field(default=False, compare=False, metadata=APART)
 
     @property
     def name(self) -> str:

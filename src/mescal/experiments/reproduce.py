@@ -4,10 +4,11 @@ The paper stops at a tolerance of 0.01; 0.001 stands beside it here, since losse
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from .result_file import plain
+from ..certificate import Tolerance
+from ..forms import plain
 from .store import StoredRun
 from .sweep import product
 from .table import HEAD, ComparisonRow, cells, compare, markdown, to_json
@@ -17,7 +18,7 @@ PROBLEMS = ("neyman-pearson/spambase", "neyman-pearson/madelon", "fairness/bank"
 SOLVERS = ("spider", "sg-hv-nc", "natasha2")
 TOLERANCES = (0.01, 0.001)
 SEEDS = 5
-PAPER_TOLERANCE = 0.01
+PAPER = Tolerance(0.01, 0.01)  # its tolerance
 PAPER_CONE = "whole"
 
 # `--quick`: the smallest of the paper's problems of each kind, at the paper's tolerance.
@@ -72,12 +73,12 @@ def paper_tasks(
 def summary(runs: Sequence[StoredRun]) -> dict[str, Any]:
     """The comparison and, for every claim that the runs can speak to, the ratio measured beside the paper's."""
     rows = compare(runs)
-    return {"rows": to_json(rows), "claims": [plain(asdict(claim) | {"measured": m}) for claim, m in checked(rows)]}
+    return {"rows": to_json(rows), "claims": [plain(claim) | {"measured": m} for claim, m in checked(rows)]}
 
 
 def checked(rows: Sequence[ComparisonRow]) -> list[tuple[Claim, float]]:
     """Claims with the measured ratio at the paper's tolerance."""
-    ratios = {(row.problem, row.solver): row.ratio for row in rows if row.tol == PAPER_TOLERANCE}
+    ratios = {(row.problem, row.solver): row.ratio for row in rows if row.tol == PAPER}
     pairs = ((claim, ratios.get((claim.problem, claim.solver))) for claim in CLAIMS)
     return [(claim, ratio) for claim, ratio in pairs if ratio is not None]
 
@@ -85,7 +86,7 @@ def checked(rows: Sequence[ComparisonRow]) -> list[tuple[Claim, float]]:
 def page(runs: Sequence[StoredRun]) -> str:
     """The same in Markdown."""
     rows = compare(runs)
-    seeds = len({stored.config["seed"] for stored in runs})
+    seeds = len({stored.seed for stored in runs})
     parts = [
         "# The paper's experiments, measured",
         f"Medians over {seeds} seed{'s' * (seeds != 1)}, with the smallest and the largest in brackets. Work is gradient "
@@ -98,5 +99,5 @@ def page(runs: Sequence[StoredRun]) -> str:
         head = ("problem", "solver", "work over SPIDER's: the paper's figures, about", "measured")
         lines = [(c.problem, c.solver, f"{c.ratio:g}", f"{measured:.2g}") for c, measured in claims]
         words = dict.fromkeys(f"> {c.words}" for c, _ in claims)
-        parts += [f"## Beside the paper, at {PAPER_TOLERANCE:g}", "\n>\n".join(words), markdown(head, lines)]
+        parts += [f"## Beside the paper, at {PAPER}", "\n>\n".join(words), markdown(head, lines)]
     return "\n\n".join(parts) + "\n"

@@ -1,84 +1,104 @@
-"""result.json: what came out of a run, for people and machines; JSON has no infinity, which is null there."""
+"""result.json: what came out of a run, for people and machines, and back as a `Result`.
 
-import math
+The file is the form of a `Result` (see `mescal.forms`) beside the form of an `About`, flat, and what follows from the two: sums of
+work, the verdict. A file whose parts contradict each other is damaged.
+"""
+
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..certificate import Tolerance
-from ..run import Result
+from ..errors import InputError
+from ..forms import NOT_FINITE, Unfit, difference, plain, typed
+from ..run import History, Result
 from .surroundings import machine, versions
 
 
-def result_content(result: Result, problem: str, about: Mapping[str, Any]) -> dict[str, Any]:
-    """Everything about a result but its point and its history.
+@dataclass(frozen=True)
+class Part:
+    """A constraint of a problem."""
 
-    `tol` is a number where one number says it all, otherwise the three of a `Tolerance`; `status` is a word,
-    `verdict` the sentence with its advice.
-    """
-    certificate, work, seconds = result.certificate, result.work, result.seconds
-    content = {
-        "problem": problem,
-        **about,
-        "solver": result.solver,
-        "reason": result.reason,
-        "seed": result.seed,
-        "tol": short_tolerance(result.tolerance),
-        "status": result.status.name.lower(),
-        "verdict": str(result.status),
-        "warnings": list(result.warnings),
+    name: str
+    kind: str
+    rows: int
+
+
+@dataclass(frozen=True)
+class Statement:
+    """The size of a problem: parameters, rows of its largest population (None: a stream), constraints, domain."""
+
+    dimension: int
+    population: int | None
+    constraints: tuple[Part, ...]
+    domain: str
+
+
+@dataclass(frozen=True)
+class About:
+    """What result.json says beside the result: what the problem was, and where and when it was solved."""
+
+    problem: str
+    parameters: dict[str, Any] = field(default_factory=dict)
+    description: str = ""
+    optimum: float | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    statement: Statement | None = None
+    versions: dict[str, Any] = field(default_factory=versions)
+    machine: dict[str, Any] = field(default_factory=machine)
+    finished: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    files: dict[str, str] = field(default_factory=dict)  # digests
+
+
+def result_content(result: Result, about: About) -> dict[str, Any]:
+    """Everything about a result but its point, its history, and the direction of its certificate."""
+    came, told = plain(result), plain(about)
+    words = came.get(NOT_FINITE, {}) | told.get(NOT_FINITE, {})
+    follows = derived(result)
+    content = {"problem": about.problem, **came, **told, "verdict": str(result.status), **follows}
+    content["work"] = came["work"] | follows["work"]
+    return content | ({NOT_FINITE: words} if words else {})
+
+
+def derived(result: Result) -> dict[str, Any]:
+    """What follows from the parts of a result: said for those who read the file."""
+    work = result.work
+    return {
         "converged": result.converged,
-        "objective": result.objective,
-        "certificate": certificate.to_dict(),
-        "multipliers": _by_name(result.multipliers),
-        "constraints": _by_name(certificate.constraints),
-        "slack": _by_name(result.slack),
-        "work": {
-            "gradients": work.gradients,
-            "hvps": work.hvps,
-            "total": work.total,
-            "certificate": work.certificate,
-            "searches": work.searches.total,
-            "counts": dict(work.solver.counts),
-        },
-        "ray": None if result.ray is None else asdict(result.ray),
-        "outer_iterations": result.outer_iterations,
-        "penalty": result.penalty,
-        "seconds": {"total": seconds.total, "compile": seconds.compile, "certificate": seconds.certificate},
-        "versions": versions(),
-        "machine": machine(),
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "constraints": plain(result.certificate.constraints),
+        "work": {name: float(getattr(work, name)) for name in ("gradients", "hvps", "total", "certificate")},
     }
-    return plain(content)
 
 
-def short_tolerance(tolerance: Tolerance) -> float | dict[str, float | None]:
-    """A number if it says everything, otherwise the three parts."""
-    if tolerance.gradient == tolerance.curvature and tolerance.relative is None:
-        return tolerance.gradient
-    return {"gradient": tolerance.gradient, "curvature": tolerance.curvature, "relative": tolerance.relative}
+def read_result(
+    file: Path, content: Mapping[str, Any], x: np.ndarray, direction: np.ndarray | None, history: History
+) -> tuple[Result, About]:
+    """The result that a file's content holds, with what is stored apart, and what is said beside it."""
+    try:
+        result, about = typed(Result, content, x=x, history=history), typed(About, content)
+        if not isinstance(content.get("verdict"), str):
+            raise Unfit(f"its verdict is {content.get('verdict')!r}", "a text")
+        again = result_content(result, about)
+        if wrong := difference(content, again | {"verdict": content["verdict"]}):
+            raise wrong
+        sizes = {name: np.shape(rows) for name, rows in result.certificate.constraints.items()}
+        if sizes != {name: np.shape(rows) for name, rows in result.multipliers.items()}:
+            raise Unfit("its multipliers do not fit its constraints", "one for each")
+        if result.converged and not result.certificate.passes(result.tolerance):
+            lacks = "; ".join(result.missing)
+            raise Unfit(
+                f"its status is 'certified', and its certificate has {lacks}", "a certificate that bears it out"
+            )
+    except Unfit as error:
+        raise damaged(file, error) from None
+    return replace(result, certificate=replace(result.certificate, direction=direction)), about
 
 
-def long_tolerance(tol: float | Mapping[str, float | None]) -> Tolerance:
-    """The tolerance that `short_tolerance` wrote."""
-    return Tolerance(**tol) if isinstance(tol, Mapping) else Tolerance(tol, tol)  # pyright: ignore[reportArgumentType]
-
-
-def plain(value: Any) -> Any:
-    """A value in the types that JSON has; numbers that it does not have become null."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if isinstance(value, (np.ndarray, np.generic)):
-        return plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
-
-
-def _by_name(rows: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    return {name: np.asarray(values, np.float64).tolist() for name, values in rows.items()}
+def damaged(file: Path, error: Unfit) -> InputError:
+    """The error for a file that does not hold what it should."""
+    return InputError(
+        f"{file} is damaged: {error.found}", error.expected, "restore it from a copy, or run it again with --force"
+    )

@@ -17,7 +17,7 @@ from ..solvers import Solver
 from .own_problem import OwnProblem
 from .run import CHECKPOINT, carry_on, reopen, run
 from .store import StoredRun, is_run, load_run, write_config
-from .task import Task
+from .task import CODE, Task
 
 
 def resume(
@@ -90,15 +90,15 @@ def resume_run(
     """
     stored = load_run(folder)
     asked = Task.from_config(stored.config)
-    limits = check_limits({name: value for name, value in limits.items() if value is not None})
+    limits = check_limits(limits)
     if stored.finished and (not limits or not checkpoint.files(folder / CHECKPOINT)):
         return stored
     task = replace(asked.with_trust(trust), **limits)
     named = task.make_problem()
-    if task.config() != asked.config():
-        with Hold(folder):
+    with Hold(folder):
+        if task.config() != asked.config():
             reopen(folder)  # the result is that of the run as it was: this one has not ended
-            write_config(folder, task.config())
-            if checkpoint.files(folder / CHECKPOINT):
-                return carry_on(task, folder, named, progress, **limits)
+            write_config(folder, task.config() | {CODE: stored.config.get(CODE)})
+        if checkpoint.files(folder / CHECKPOINT):  # of whatever code: the user asked to go on
+            return carry_on(task, folder, named, progress, **limits)
     return run(task, folder, named=named, progress=progress)

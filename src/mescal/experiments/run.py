@@ -8,12 +8,13 @@ from typing import Any
 
 from ..errors import InputError
 from ..files import LOCK, Hold, WriteError, as_path, begins_with, cannot_read, make_folder, remove_empty
-from ..problem import Problem
+from ..problem import Problem, flatten_parameters
 from ..problems import NamedProblem
 from ..run import Result, Row, checkpoint
 from ..run.resume import resume
+from .result_file import Part, Statement
 from .store import FILES, PAGE, REPORT, RESULT, StoredRun, is_run, load_run, refuse_others, write_config, write_result
-from .task import Task
+from .task import CODE, NOT_ASKED, Task, code_now
 
 CHECKPOINT = "checkpoint"
 LEFTOVER = re.compile(
@@ -29,7 +30,7 @@ def run(
     named: NamedProblem | None = None,
     progress: Callable[[Row], Any] | None = None,
 ) -> StoredRun:
-    """Run a task into a folder, unless the folder holds it already.
+    """Run a task into a folder, unless the folder holds it already, made by the code as it is.
 
     **Arguments:**
 
@@ -38,16 +39,18 @@ def run(
     - `progress`: called with every row of the history.
     """
     path = as_path(folder, "folder")
-    if not force and (stored := stored_run(task, path)) is not None:
+    stored = None if force else stored_run(task, path)
+    if stored is not None and stored.finished and stored.current:
         return stored
+    anew = force or (stored is not None and not stored.current)
     named = task.make_problem() if named is None else named  # first: a wrong request leaves no folder
     new = make_folder(path)
     try:
         with Hold(path):
-            if not force and checkpoint.files(path / CHECKPOINT):
+            if not anew and checkpoint.files(path / CHECKPOINT):
                 return carry_on(task, path, named, progress)
             clear(path)
-            write_config(path, task.config())
+            write_config(path, task.config() | {CODE: code_now(task.solver)})
             try:
                 result = task.solve(named, path / CHECKPOINT, progress)
             except (InputError, SystemExit):
@@ -79,12 +82,12 @@ def store(task: Task, path: Path, named: NamedProblem, result: Result) -> Stored
 
 
 def stored_run(task: Task, path: Path) -> StoredRun | None:
-    """The finished run of this very task in a folder; None if the task may run there; an error if it may not."""
+    """The run of this very task in a folder, finished or not; None if there is none; an error if the task may not run there."""
     if is_run(path):
         stored = load_run(path)
-        asked = {name: value for name, value in stored.config.items() if name != "schema"}
+        asked = {name: value for name, value in stored.config.items() if name not in NOT_ASKED}
         if asked == task.config():
-            return stored if stored.finished else None
+            return stored
         other = difference(asked, task.config())
         raise InputError(
             f"{path} holds another run: {other}",
@@ -146,20 +149,17 @@ def about(task: Task, named: NamedProblem) -> dict[str, Any]:
         "description": named.description,
         "optimum": named.optimum,
         "options": dict(task.options),
-        "cone": task.cone,
         "statement": statement(named.problem, named.x0),
     }
 
 
-def statement(problem: Problem, x0: Any) -> dict[str, Any]:
-    """The size of a problem: parameters, rows of its largest population (null on a stream), and its constraints."""
-    program, vector = problem.bind(x0)
+def statement(problem: Problem, x0: Any) -> Statement:
+    """The size of a problem."""
+    program, _ = problem.bind(x0)
+    _, vector = flatten_parameters(x0)
     layout = program.layout
     rows = (part.stop - part.start for part in layout.slices)
     kinds = zip(layout.names, layout.kinds, rows, strict=True)
-    return {
-        "dimension": int(vector.size),
-        "population": program.population,
-        "constraints": [{"name": name, "kind": kind, "rows": count} for name, kind, count in kinds],
-        "domain": repr(problem.domain),
-    }
+    return Statement(
+        int(vector.size), program.population, tuple(Part(*kind) for kind in kinds), repr(problem.stated_domain)
+    )

@@ -1,8 +1,8 @@
 """The store: a run is a folder.
 
-    config.json    what was asked; written first
-    solution.npz   x, slack and multipliers as flat arrays, in the order of parameters and constraints
-    history.csv    one line per outer iteration; see `history_file`
+    config.json    what was asked, and a digest of the code; written first
+    solution.npz   x, slack and multipliers as flat arrays, in the order of parameters and constraints; the certificate's direction
+    history.csv    one line per outer iteration; see `mescal.run.History`
     result.json    what came out; written last, so where it is the others are whole
     report.html    a page for people, once it is asked for
 
@@ -15,24 +15,25 @@ import hashlib
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
+from ..certificate import Tolerance
 from ..errors import InputError
 from ..files import as_path, cannot_read, read_arrays, read_json, write_json, write_text, write_whole
-from ..run import Result
-from . import shapes
-from .history_file import history_text, read_history
-from .result_file import result_content
+from ..run import History, Result, Status
+from .result_file import About, read_result, result_content
+from .task import CODE, CONFIG, check_config, code_now
 
-SCHEMA = 1
-CONFIG, RESULT, HISTORY, SOLUTION, REPORT = "config.json", "result.json", "history.csv", "solution.npz", "report.html"
+SCHEMA = 2
+RESULT, HISTORY, SOLUTION, REPORT = "result.json", "history.csv", "solution.npz", "report.html"
 FILES = (RESULT, HISTORY, SOLUTION, CONFIG)  # what a run writes, in the order in which they go
 PAGE = b'<meta name="generator" content="mescal">'  # in the head of every report
-UNFINISHED = ("interrupted",)  # statuses of a stored result that another attempt may replace
+FLAT = ("x", "slack", "multipliers")  # arrays of a solution
 
 
 @dataclass(frozen=True)
@@ -43,43 +44,47 @@ class StoredRun:
 
     - `path`: the folder.
     - `config`: what was asked.
-    - `result`: what came out; None while the run has not ended.
-    - `history`: the columns of history.csv; empty while the run has not ended.
+    - `result`: what came out, with its x flat; None while the run has not ended.
+    - `about`: what is said beside it; None while the run has not ended.
     """
 
     path: Path
     config: dict[str, Any]
-    result: dict[str, Any] | None
-    history: dict[str, np.ndarray]
+    result: Result | None = None
+    about: About | None = None
 
     @property
     def finished(self) -> bool:
         """Whether the run came to its end, certified or not; an interrupted one did not."""
-        return self.result is not None and self.result["status"] not in UNFINISHED
+        return self.result is not None and self.result.status is not Status.INTERRUPTED
 
     @property
     def converged(self) -> bool:
         """Whether the run ended with a certificate."""
-        return self.result is not None and bool(self.result["converged"])
+        return self.result is not None and self.result.converged
+
+    @property
+    def current(self) -> bool:
+        """Whether the run was made by the code as it is now."""
+        return self.config.get(CODE) == code_now(self.config.get("solver"))
+
+    @property
+    def seed(self) -> int:
+        """The seed that was asked for."""
+        return self.config.get("seed", 0 if self.result is None else self.result.seed)
+
+    @cached_property
+    def tolerance(self) -> Tolerance:
+        """The tolerance that the run had to meet."""
+        return Tolerance.from_plain(self.config.get("tol", 0.01)) if self.result is None else self.result.tolerance
 
     def solution(self) -> dict[str, np.ndarray]:
-        """`x`, `slack` and `multipliers` of a run that has ended."""
+        """`x`, `slack` and `multipliers` of a run that has ended, flat, and `direction` where there is one."""
         if self.result is None:
             raise InputError(
                 f"{self.path} holds no solution", "a run that has ended", "run `mescal resume` on it first"
             )
-        try:
-            arrays = read_arrays((self.path / SOLUTION).read_bytes())
-            found = {name: arrays[name] for name in ("x", "slack", "multipliers")}
-            if any(array.ndim != 1 or array.dtype.kind != "f" for array in found.values()):
-                raise ValueError
-        except OSError as error:
-            raise cannot_read(self.path / SOLUTION, error) from error
-        except (KeyError, ValueError):
-            raise InputError(
-                f"{self.path / SOLUTION} holds no solution", "a file that mescal wrote", "run it again with --force"
-            ) from None
-        return found
+        return _read_solution(self.path / SOLUTION)
 
 
 def write_config(path: Path | str, config: Mapping[str, Any]):
@@ -95,21 +100,23 @@ def write_result(path: Path | str, result: Result, *, problem: str, about: Mappi
 
     - `result`: what `minimize` returned.
     - `problem`: the name of the problem.
-    - `about`: what else result.json says about it: its parameters, description, constraints.
+    - `about`: what else result.json says about it: the fields of an `About`.
     """
     folder = Path(path)
     refuse_others(folder)
     leaves = [
         np.ravel(np.asarray(leaf)) for leaf in jax.tree.leaves(result.x) if isinstance(leaf, (np.ndarray, jax.Array))
     ]
-    x, slack, multipliers = np.concatenate(leaves), _flat(result.slack), _flat(result.multipliers)
-    write_whole(
-        folder / SOLUTION, lambda file: np.savez(file, x=x, slack=slack, multipliers=multipliers, schema=SCHEMA)
-    )
-    history = history_text(result.history, result.multipliers)
+    arrays: dict[str, Any] = {"schema": SCHEMA}
+    arrays |= {"x": np.concatenate(leaves), "slack": _flat(result.slack), "multipliers": _flat(result.multipliers)}
+    if (direction := result.certificate.direction) is not None:
+        arrays["direction"] = np.asarray(direction)
+    write_whole(folder / SOLUTION, lambda file: np.savez(file, **arrays))
+    history = result.history.to_csv()
     write_text(folder / HISTORY, history)
     files = {HISTORY: hashlib.sha256(history.encode()).hexdigest()}
-    write_json(folder / RESULT, {"schema": SCHEMA, **result_content(result, problem, about), "files": files})
+    told = About(problem, **about, files=files)
+    write_json(folder / RESULT, {"schema": SCHEMA, **result_content(result, told)})
     return load_run(folder)
 
 
@@ -119,10 +126,15 @@ def load_run(path: Path | str) -> StoredRun:
     if not is_run(folder):
         found = "is not a run folder: it has no config.json" if folder.is_dir() else "is not a folder"
         raise InputError(f"{folder} {found}", "a folder written by `mescal solve --out`", "check the path")
-    config = _current(folder / CONFIG, shapes.CONFIG)
-    result = _current(folder / RESULT, shapes.RESULT) if (folder / RESULT).exists() else None
-    history = {} if result is None else _read_history(folder / HISTORY, result)
-    return StoredRun(folder, config, result, history)
+    config = _current(folder / CONFIG)
+    check_config(folder / CONFIG, config)
+    if not (folder / RESULT).exists():
+        return StoredRun(folder, config)
+    content = _current(folder / RESULT)
+    history = _read_history(folder / HISTORY, content.get("files"))
+    solution = _read_solution(folder / SOLUTION)
+    result = read_result(folder / RESULT, content, solution["x"], solution.get("direction"), history)
+    return StoredRun(folder, config, *result)
 
 
 def load_runs(paths: Path | str | Iterable[Path | str]) -> list[StoredRun]:
@@ -180,23 +192,43 @@ def is_run(path: Path) -> bool:
         raise cannot_read(path, error) from error
 
 
-def _read_history(file: Path, result: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def _read_history(file: Path, files: Any) -> History:
     """The history, of which result.json holds the digest: a changed digit could not be told otherwise."""
     try:
         content = file.read_bytes()
     except OSError as error:
         raise cannot_read(file, error) from error
-    known = result.get("files", {}).get(file.name)
+    known = files.get(file.name) if isinstance(files, dict) else None
     if known is not None and hashlib.sha256(content).hexdigest() != known:
         raise InputError(
             f"{file} is not what was written: its sha256 is another than result.json says",
             "the file as the run left it",
             "restore it from a copy, or run it again with --force",
         )
-    return read_history(file, content)
+    try:
+        return History.from_csv(content.decode())
+    except ValueError:
+        raise InputError(
+            f"{file} is not a history: its lines do not hold the columns of one, or no numbers",
+            "a file that mescal wrote",
+            "run it again with --force",
+        ) from None
 
 
-def _current(file: Path, shape: Mapping[str, Any]) -> dict[str, Any]:
+def _read_solution(file: Path) -> dict[str, np.ndarray]:
+    try:
+        arrays = read_arrays(file.read_bytes())
+        found = {name: arrays[name] for name in (*FLAT, "direction") if name in FLAT or name in arrays}
+        if any(array.ndim != 1 or array.dtype.kind != "f" for array in found.values()):
+            raise ValueError
+    except OSError as error:
+        raise cannot_read(file, error) from error
+    except (KeyError, ValueError):
+        raise InputError(f"{file} holds no solution", "a file that mescal wrote", "run it again with --force") from None
+    return found
+
+
+def _current(file: Path) -> dict[str, Any]:
     content = read_json(file)
     if content.get("schema") != SCHEMA or content["schema"] is True:
         raise InputError(
@@ -204,7 +236,6 @@ def _current(file: Path, shape: Mapping[str, Any]) -> dict[str, Any]:
             f"version {SCHEMA}",
             "use the release of mescal that wrote it, or run it again",
         )
-    shapes.check_shape(file, content, shape)
     return content
 
 

@@ -14,6 +14,7 @@ sweep that was killed goes on where it stopped when it is started again: finishe
 from their newest checkpoint or start over.
 """
 
+import logging
 import os
 import signal
 import threading
@@ -24,13 +25,16 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..files import WriteError, as_path
+from ..files import LOCK, WriteError, as_path
+from ..run import Status
 from .compilation import keep_compilations, kept_in
-from .run import clear, reopen, run, stored_run
-from .store import CONFIG, RESULT, StoredRun, load_run
+from .run import clear, run, stored_run
+from .store import RESULT, StoredRun, load_run
 from .task import Task, task
 
 POLL = 0.25  # seconds between two looks at the store
+
+log = logging.getLogger("mescal")
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class Swept:
         return not self.failed and all(stored.converged for stored in self.runs)
 
 
-Watcher = Callable[[str, Path, Task], Any]  # called with "kept", "started" or "finished", the folder and the task
+Watcher = Callable[[str, Path, Task], Any]  # called with "kept", "changed", "started" or "finished", folder and task
 
 
 def product(
@@ -84,22 +88,30 @@ def sweep(
     - `root`: the store; each task has its folder below it, see `Task.folder`.
     - `jobs`: processes; None leaves it to `joblib.parallel_config`.
     - `force`: run everything again.
-    - `watch`: called as runs are found, started and finished, from a thread of its own.
+    - `watch`: called as runs are found, started and finished, from a thread of its own; "changed" are runs that are stored, were
+      made by code that has changed since, and are run again.
     """
     folders = {as_path(root, "root") / given.folder: given for given in tasks}
     if len(folders) < len(tasks):
         raise InputError("two tasks share a folder", "tasks that differ in what names their folder", "sweep them apart")
-    todo = {}
+    todo, changed = {}, 0
     for folder, given in folders.items():
         if force:
             clear(folder)
-        if stored_run(given, folder) is None:
-            todo[folder] = given
-        elif watch is not None:
-            watch("kept", folder, given)
+        stored = stored_run(given, folder)
+        if stored is not None and stored.finished and stored.current:
+            if watch is not None:
+                watch("kept", folder, given)
+            continue
+        todo[folder] = given
+        if stored is not None and not stored.current:
+            changed += 1
+            if watch is not None:
+                watch("changed", folder, given)
+    if changed and watch is None:
+        log.warning("%d stored runs were made by code that has changed since: they are run again", changed)
     groups: dict[str, list[tuple[Task, Path]]] = {}
     for folder, given in todo.items():
-        reopen(folder)
         groups.setdefault(given.group, []).append((given, folder))
     with _Watch(todo, watch):
         failed = _run_all(list(groups.values()), jobs)
@@ -152,7 +164,7 @@ def _run_group(group: list[tuple[Task, Path]], look_up: Callable[..., Any] | Non
         except Exception as error:
             failed[folder] = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
         else:
-            if stored.result is not None and stored.result["status"] == "interrupted":
+            if stored.result is not None and stored.result.status is Status.INTERRUPTED:
                 raise KeyboardInterrupt
     return failed
 
@@ -162,6 +174,7 @@ class _Watch:
 
     def __init__(self, todo: Mapping[Path, Task], watch: Watcher | None):
         self.todo, self.watch = dict(todo), watch
+        self.before = {folder: _written(folder / RESULT) for folder in todo}
         self.started: set[Path] = set()
         self.over = threading.Event()
         self.thread = threading.Thread(target=self._poll, daemon=True)
@@ -184,9 +197,18 @@ class _Watch:
     def _look(self):
         assert self.watch is not None
         for folder, given in list(self.todo.items()):
-            if folder not in self.started and (folder / CONFIG).exists():
+            ended = _written(folder / RESULT) not in (None, self.before[folder])
+            if folder not in self.started and (ended or (folder / LOCK).exists()):
                 self.started.add(folder)
                 self.watch("started", folder, given)
-            if (folder / RESULT).exists():
+            if ended:
                 del self.todo[folder]
                 self.watch("finished", folder, given)
+
+
+def _written(file: Path) -> int | None:
+    """When a file was written; None if it is not there."""
+    try:
+        return file.stat().st_mtime_ns
+    except OSError:
+        return None

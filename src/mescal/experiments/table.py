@@ -3,13 +3,15 @@
 Medians are taken over certified runs alone: what a run without certificate spent says nothing about what it needs.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from .result_file import plain, short_tolerance
+from ..certificate import Tolerance
+from ..forms import plain
+from ..run import Result
 from .store import StoredRun
 from .task import Task
 
@@ -39,7 +41,7 @@ class ComparisonRow:
     """
 
     problem: str
-    tol: Any
+    tol: Tolerance
     solver: str
     runs: int
     certified: int
@@ -53,40 +55,39 @@ class ComparisonRow:
 
 def compare(runs: Sequence[StoredRun], reference: str = "spider") -> list[ComparisonRow]:
     """The rows by problem and tolerance, in the order in which these first occur, the reference solver first."""
-    groups: dict[tuple[str, str, str], list[StoredRun]] = {}
+    groups: dict[tuple[str, Tolerance, str], list[Result]] = {}
     for stored in runs:
-        if stored.finished:
+        if stored.finished and stored.result is not None:
             given = Task.from_config(stored.config)
             solver = given.solver + "".join(f",{k}={v}" for k, v in given.options.items())
-            groups.setdefault((given.label, str(short_tolerance(given.tolerance)), solver), []).append(stored)
-    rows = [_row(label, solver, members) for (label, _, solver), members in groups.items()]
-    base = {(r.problem, str(r.tol)): r.work.median for r in rows if r.solver == reference and r.work is not None}
-    problems, tols = list(dict.fromkeys(r.problem for r in rows)), list(dict.fromkeys(str(r.tol) for r in rows))
-    rows.sort(key=lambda r: (problems.index(r.problem), tols.index(str(r.tol)), r.solver != reference))
-    return [_with_ratio(row, base.get((row.problem, str(row.tol)))) for row in rows]
+            groups.setdefault((given.label, given.tolerance, solver), []).append(stored.result)
+    rows = [_row(*key, members) for key, members in groups.items()]
+    base = {(r.problem, r.tol): r.work.median for r in rows if r.solver == reference and r.work is not None}
+    problems, tols = list(dict.fromkeys(r.problem for r in rows)), list(dict.fromkeys(r.tol for r in rows))
+    rows.sort(key=lambda r: (problems.index(r.problem), tols.index(r.tol), r.solver != reference))
+    return [_with_ratio(row, base.get((row.problem, row.tol))) for row in rows]
 
 
 def to_json(rows: Sequence[ComparisonRow]) -> list[dict[str, Any]]:
     """The rows as plain objects."""
-    return [plain(asdict(row)) for row in rows]
+    return [plain(row) for row in rows]
 
 
 HEAD = ("problem", "tol", "solver", "certified", "work", "ratio", "HVPs", "objective", "outer", "seconds")
 
 
-def cells(row: ComparisonRow, reference: str = "spider") -> tuple[str, ...]:
-    """One row in words, under `HEAD`."""
-    tol = f"{row.tol:g}" if not isinstance(row.tol, Mapping) else ", ".join(f"{k} {v}" for k, v in row.tol.items())
+def cells(row: ComparisonRow, reference: str = "spider", ranges: bool = True) -> tuple[str, ...]:
+    """One row in words, under `HEAD`; `ranges` are the smallest and largest beside the medians."""
     ratio = "-" if row.ratio is None else f"{row.ratio:.2g}" if row.ratio < 10 else f"{row.ratio:.0f}"
     return (
         row.problem,
-        tol,
+        str(row.tol),
         row.solver,
         f"{row.certified} of {row.runs}",
-        _spread(row.work, count),
+        _spread(row.work, count, ranges),
         "1" if row.solver == reference and row.ratio is not None else ratio,
         "-" if row.hvps is None else count(row.hvps.median),
-        _spread(row.objective, lambda v: f"{v:.4g}"),
+        _spread(row.objective, lambda v: f"{v:.4g}", ranges),
         "-" if row.outer is None else f"{row.outer.median:g}",
         "-" if row.seconds is None else f"{row.seconds.median:.2g}",
     )
@@ -107,32 +108,24 @@ def count(number: float) -> str:
     return f"{number:,.0f}" if abs(number) < 1e6 else f"{number:.3g}".replace("e+0", "e").replace("e+", "e")
 
 
-def _row(label: str, solver: str, members: list[StoredRun]) -> ComparisonRow:
-    results = [stored.result for stored in members if stored.result is not None]
-    good = [result for result in results if result["converged"]]
+def _row(label: str, tol: Tolerance, solver: str, results: list[Result]) -> ComparisonRow:
+    good = [result for result in results if result.converged]
 
-    def over(*path: str) -> Spread | None:
-        return Spread.of(_get(result, path) for result in good)
+    def over(of: Callable[[Result], float]) -> Spread | None:
+        return Spread.of(map(of, good))
 
-    running = (result["seconds"]["total"] - result["seconds"]["compile"] for result in good)
     return ComparisonRow(
         problem=label,
-        tol=results[0]["tol"],
+        tol=tol,
         solver=solver,
         runs=len(results),
         certified=len(good),
-        work=over("work", "total"),
-        hvps=over("work", "hvps"),
-        objective=over("objective"),
-        outer=over("outer_iterations"),
-        seconds=Spread.of(running),
+        work=over(lambda result: result.work.total),
+        hvps=over(lambda result: result.work.hvps),
+        objective=over(lambda result: result.objective),
+        outer=over(lambda result: result.outer_iterations),
+        seconds=over(lambda result: result.seconds.running),
     )
-
-
-def _get(result: Any, path: tuple[str, ...]) -> Any:
-    for name in path:
-        result = result[name]
-    return result
 
 
 def _with_ratio(row: ComparisonRow, base: float | None) -> ComparisonRow:
@@ -141,8 +134,8 @@ def _with_ratio(row: ComparisonRow, base: float | None) -> ComparisonRow:
     return replace(row, ratio=row.work.median / base)
 
 
-def _spread(spread: Spread | None, text: Any) -> str:
+def _spread(spread: Spread | None, text: Callable[[float], str], ranges: bool) -> str:
     if spread is None:
         return "-"
     middle, low, high = text(spread.median), text(spread.low), text(spread.high)
-    return middle if low == high else f"{middle} [{low} to {high}]"
+    return middle if low == high or not ranges else f"{middle} [{low} to {high}]"

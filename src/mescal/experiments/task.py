@@ -1,26 +1,28 @@
 """What a run is asked to do: problem, solver, seed, tolerance and limits; checked when it is made, without reading data."""
 
-import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from .. import baselines, problems, solvers
 from ..baselines import Baseline
 from ..certificate import Tolerance
 from ..errors import InputError
+from ..forms import NAMES, Unfit, plain, typed, value
 from ..problems import NamedProblem
 from ..run import Result, minimize
-from ..run.settings import Settings, check_settings
+from ..run.settings import Settings
+from .code import code_of
 from .own_problem import OwnProblem
-from .result_file import long_tolerance, plain, short_tolerance
-from .shapes import CONFIG as CONFIG_SHAPE, check_shape
+from .result_file import damaged
 
-SOURCE = ("file", "function", "sha256")  # of a user's own problem, in config.json
 CONFIG = "config.json"
-LIMITS = ("max_outer", "max_inner", "max_work", "max_seconds")
+CODE = "code"  # what config.json calls the digest of the code that began a run
+NOT_ASKED = ("schema", CODE)  # of config.json
+LIMITS = ("max_outer", "max_work", "max_seconds")
+DEFAULTS = Settings()
 
 
 @dataclass(frozen=True)
@@ -47,32 +49,25 @@ class Task:
     cone: str
     record: str | None
     max_outer: int
-    max_inner: int
     max_work: float | None
     max_seconds: float | None
 
     def config(self) -> dict[str, Any]:
         """The task as config.json holds it: nothing but what was asked, so equal tasks have equal configs."""
-        content = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "tolerance"}
-        content["source"] = None if self.source is None else {name: getattr(self.source, name) for name in SOURCE}
-        return plain(content | {"tol": short_tolerance(self.tolerance)})
+        return plain(self)
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> "Task":
         """The task that a config.json holds."""
-        known = {field.name for field in fields(cls)} - {"tolerance"} | {"tol"}
-        if missing := sorted(known - set(config)):
-            raise InputError(
-                f"config.json says nothing about {', '.join(missing)}",
-                "a whole task",
-                "solve it anew into another folder",
-            )
-        check_shape(Path(CONFIG), config, CONFIG_SHAPE)
-        given = {name: config[name] for name in known if name not in ("problem", "source")}
-        given["tol"] = long_tolerance(given["tol"])
-        source = None if config["source"] is None else OwnProblem(**{name: config["source"][name] for name in SOURCE})
         try:
-            return task(config["problem"] if source is None else source, **given)
+            given = vars(typed(cls, config))
+        except Unfit as error:
+            raise InputError(
+                f"{CONFIG} is no whole task: {error.found}", error.expected, "solve it anew into another folder"
+            ) from None
+        name, source, tolerance = (given.pop(part) for part in ("problem", "source", "tolerance"))
+        try:
+            return task(name if source is None else source, tol=tolerance, **given)
         except InputError as error:
             raise InputError(
                 f"config.json cannot be carried out: {error.found}",
@@ -100,9 +95,8 @@ class Task:
     def folder(self) -> Path:
         """Where the run lies below the root of a store: problem/solver/tol/seed."""
         options = "".join(f",{name}={value}" for name, value in self.options.items())
-        tol = short_tolerance(self.tolerance)
-        text = ",".join(f"{v:g}" for v in tol.values() if v is not None) if isinstance(tol, dict) else f"{tol:g}"
-        parts = [*self.label.split("/"), self.solver + options, f"tol={text}", f"seed={self.seed}"]
+        tol = re.sub(", (curvature )?", ",", str(self.tolerance)).replace(" ", "=")
+        parts = [*self.label.split("/"), self.solver + options, f"tol={tol}", f"seed={self.seed}"]
         return Path(*(re.sub(r"[^\w.,=+-]+", "-", part).strip(".") or "-" for part in parts))
 
     @property
@@ -123,7 +117,7 @@ class Task:
         if not isinstance(given["solver"], Baseline):
             return minimize(named.problem, named.x0, progress=progress, checkpoint=checkpoint, **given)
         options = {"max_outer": self.max_outer} | dict(self.options)
-        given = {name: value for name, value in given.items() if name not in ("solver", "max_outer", "max_inner")}
+        given = {name: value for name, value in given.items() if name not in ("solver", "max_outer")}
         return baselines.get(self.solver, **options).minimize(named.problem, named.x0, progress=progress, **given)
 
     def _changed(self) -> dict[str, Any]:
@@ -131,6 +125,27 @@ class Task:
             return dict(self.parameters)
         declared = problems.about(self.problem).parameters
         return {name: value for name, value in self.parameters.items() if value != declared[name].default}
+
+
+def check_config(file: Path, config: Mapping[str, Any]):
+    """Raise where a file's entries are not what those of a task are; entries may be missing where no task is to be made."""
+    hints = {NAMES.get(name, name): hint for name, hint in get_type_hints(Task).items()} | {CODE: str | None}
+    try:
+        for name, content in config.items():
+            if name in hints:
+                value(hints[name], content, name)
+        if not isinstance(config.get("problem"), str):
+            raise Unfit("it says nothing about problem", "a file that mescal wrote")
+    except Unfit as error:
+        raise damaged(file, error) from None
+
+
+def code_now(solver: Any) -> str | None:
+    """The digest of the code that would run a solver or a baseline of that name; None where there is none."""
+    try:
+        return code_of(method(solver, {}))
+    except InputError:
+        return None
 
 
 def method(name: str, options: Mapping[str, Any]) -> solvers.Solver | Baseline:
@@ -144,12 +159,11 @@ def task(
     parameters: Mapping[str, Any] | None = None,
     solver: str = "auto",
     options: Mapping[str, Any] | None = None,
-    seed: int = 0,
-    tol: Any = 0.01,
+    seed: int = DEFAULTS.seed,
+    tol: Any = DEFAULTS.tol,
     cone: str | None = None,
     record: str | None = None,
-    max_outer: int = 100,
-    max_inner: int = 3000,
+    max_outer: int = DEFAULTS.max_outer,
     max_work: float | None = None,
     max_seconds: float | None = None,
 ) -> Task:
@@ -164,11 +178,9 @@ def task(
             problems.parse(problem, {sorted(unknown)[0]: ""})
         given = {key: p.check(key, given.get(key, p.default)) for key, p in entry.parameters.items()}
     method(solver, options or {})
-    limits = {"max_outer": max_outer, "max_inner": max_inner, "max_work": max_work, "max_seconds": max_seconds}
+    limits = {"max_outer": max_outer, "max_work": max_work, "max_seconds": max_seconds}
     asked = {"tol": tol, "cone": cone, "seed": seed, "record": record} | limits
-    defaults = {name: parameter.default for name, parameter in inspect.signature(minimize).parameters.items()}
-    needed = ["tol", *(field.name for field in fields(Settings) if field.name != "tolerance")]
-    checked = check_settings(**{name: asked.get(name, defaults[name]) for name in needed})
+    checked = Settings(**asked)
     return Task(
         problem=name,
         source=own,
@@ -176,11 +188,10 @@ def task(
         solver=solver,
         options=dict(options or {}),
         seed=int(seed),
-        tolerance=checked.tolerance,
+        tolerance=checked.tol,
         cone=cone,
         record=record,
         max_outer=int(max_outer),
-        max_inner=int(max_inner),
         max_work=max_work,
         max_seconds=max_seconds,
     )

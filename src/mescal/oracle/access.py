@@ -20,7 +20,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from ..problem import Data, Rows, ShardedRows, StoredRows
 from ..problem.sharding import AXIS, Placement
-from .batch import sum_over_rows
+from .batch import sum_over, sum_over_rows
 
 Body = Callable[..., Any]
 
@@ -158,9 +158,7 @@ def _sum_members(body: Body, rows: Any, sizes: tuple[int, ...], chunk: int, argu
         at = first[i] + positions
         return body(taken, (at >= low[i]) & (at < high[i]), members[i], *arguments)
 
-    shapes = jax.eval_shape(lambda: part(jnp.int32(0)))
-    zero = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-    return jax.lax.fori_loop(0, len(table), lambda i, sums: jax.tree.map(jnp.add, sums, part(i)), zero)
+    return sum_over(part, 0, len(table))
 
 
 def _sum_blocks(body: Callable, data: StoredRows, size: int) -> Any:
@@ -175,6 +173,4 @@ def _sum_blocks(body: Callable, data: StoredRows, size: int) -> Any:
         mask = None if steps * block == size else first + positions >= i * block
         return body(data.block(first, block), mask)
 
-    shapes = jax.eval_shape(lambda: part(jnp.int32(0)))
-    zero = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-    return jax.lax.fori_loop(0, steps, lambda i, total: jax.tree.map(jnp.add, total, part(i)), zero)
+    return sum_over(part, 0, steps)

@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.core import eval_jaxpr
 
 
 def sum_over_batch(body: Callable[[Any, int, jax.Array | None], Any], n: Any, micro: int) -> Any:
@@ -21,13 +22,11 @@ def sum_over_batch(body: Callable[[Any, int, jax.Array | None], Any], n: Any, mi
     n = jnp.asarray(n, jnp.int32)
     positions = jnp.arange(micro, dtype=jnp.int32)
 
-    def step(i, total):
+    def part(i):
         start = i * micro
-        return jax.tree.map(jnp.add, total, body(start, micro, start + positions < n))
+        return body(start, micro, start + positions < n)
 
-    shapes = jax.eval_shape(lambda: body(jnp.int32(0), micro, positions < n))
-    zero = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-    return jax.lax.fori_loop(0, (n + micro - 1) // micro, step, zero)
+    return sum_over(part, 0, (n + micro - 1) // micro)
 
 
 def sum_over_rows(body: Callable[[Any, jax.Array | None], Any], rows: Any, size: int, chunk: int, skip: Any = 0) -> Any:
@@ -47,9 +46,20 @@ def sum_over_rows(body: Callable[[Any, jax.Array | None], Any], rows: Any, size:
         taken = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, start, chunk), rows)
         return body(taken, None if steps * chunk == size else start + positions >= i * chunk)
 
-    shapes = jax.eval_shape(lambda: part(jnp.int32(0)))
-    zero = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-    return jax.lax.fori_loop(skip // chunk, steps, lambda i, total: jax.tree.map(jnp.add, total, part(i)), zero)
+    return sum_over(part, skip // chunk, steps)
+
+
+def sum_over(part: Callable[[jax.Array], Any], first: Any, stop: Any) -> Any:
+    """The sum of `part(i)` for i = first .. stop - 1. `part` is traced once, and its equations are what the loop repeats."""
+    index = jnp.result_type(first, stop)
+    program, shapes = jax.make_jaxpr(part, return_shape=True)(jax.ShapeDtypeStruct((), index))
+    leaves, structure = jax.tree.flatten(shapes)
+
+    def step(i, sums):
+        return [a + b for a, b in zip(sums, eval_jaxpr(program.jaxpr, program.consts, i.astype(index)), strict=True)]
+
+    zeros = [jnp.zeros(leaf.shape, leaf.dtype) for leaf in leaves]
+    return jax.tree.unflatten(structure, jax.lax.fori_loop(first, stop, step, zeros))
 
 
 def single_chunk(n: Any, micro: int) -> bool:

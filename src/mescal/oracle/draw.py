@@ -29,11 +29,19 @@ def draw_rows(
 
     They have two leading axes: the members of the family, and the samples.
     """
+    wanted = sorted(range(len(program.families)) if only is None else set(only))
+    drawn: list[Rows | None] = [None] * len(program.families)
+    if not wanted:
+        return tuple(drawn)
     positions = start + jnp.arange(count, dtype=jnp.uint32)
-    wanted = range(len(program.families)) if only is None else set(only)
-    return tuple(
-        _draw_family(program, data, key, positions, k) if k in wanted else None for k in range(len(program.families))
-    )
+    # one call for all families: each would be one more generator to compile
+    sources = [source for k in wanted for source in program.families[k].members]
+    each = jax.random.wrap_key_data(jnp.stack([of_source(key, source) for source in sources]), impl=IMPL)
+    keys = jax.vmap(lambda own: jax.vmap(lambda i: jax.random.fold_in(own, i))(positions))(each)
+    for k in wanted:
+        members = len(program.families[k].members)
+        drawn[k], keys = _draw_family(program, data, keys[:members], k), keys[members:]
+    return tuple(drawn)
 
 
 def by_sample(drawn: Any) -> Any:
@@ -41,10 +49,8 @@ def by_sample(drawn: Any) -> Any:
     return jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 1, 0), drawn)
 
 
-def _draw_family(program: Program, data: tuple[Data | None, ...], key: jax.Array, positions: jax.Array, k: int) -> Rows:
+def _draw_family(program: Program, data: tuple[Data | None, ...], keys: jax.Array, k: int) -> Rows:
     family = program.families[k]
-    each = jax.random.wrap_key_data(jnp.stack([of_source(key, source) for source in family.members]), impl=IMPL)
-    keys = jax.vmap(lambda own: jax.vmap(lambda i: jax.random.fold_in(own, i))(positions))(each)
     if family.draw is not None:
         draw, arrays = family.draw, program.constants[family.draw_constants]
         return Rows(jax.vmap(jax.vmap(lambda one: draw(arrays, one)))(keys))

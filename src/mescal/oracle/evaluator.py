@@ -1,17 +1,18 @@
 """Looks at points from the host: f, c, derivatives and Hessians over all rows, in float64 or another type, with their price.
 
-One evaluator serves whoever wants exact values, solver or judge; what is compiled for one is compiled for the other. Draws of a
-stream come in blocks of one size, so that any number of them shares one program, and what is left over makes a smaller one.
+One evaluator serves whoever wants exact values, solver or judge; what is compiled for one is compiled for the other. Draws of
+streams come in blocks of one size, a block of every stream beside those of the others, so that any number of them shares one
+program, and what is left over makes a smaller one.
 """
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from ..compiling import compiled, in_precision, prepared
+from ..compiling import in_precision, prepared
 from ..problem import Data, Population, Program, placed_families
 from ..problem.program import in_type
 from ..problem.stored import Selected
@@ -22,9 +23,9 @@ from .memory import chunk_bytes
 from .work import Tally, price
 
 BLOCK_ROWS = 8192  # draws of a stream that are looked at together
-# Bytes of rows up to which a solver that does not ask for rounding bounds looks by the program that has them, which the judge needs
-# anyway: they take as long as the rest of a pass, compiling a second program as long as some hundred passes over so many bytes.
-SHARED_BYTES = 1 << 26
+WORTH_ROUGHNESS = (
+    1 << 32
+)  # products of a Gram matrix that take longer in float64 than the same in float32 and its program
 
 
 class Part:
@@ -32,13 +33,20 @@ class Part:
 
     def __init__(self, program: Program, data: tuple[Data | None, ...], share: float = 1.0, kept: Any = None):
         self.program, self.data, self.share, self.kept = program, data, share, kept
-        self._calls: dict[Callable, Callable] = {}
+        self._calls: dict[Any, Callable] = {}
 
     def call(self, function: Callable) -> Callable:
         """A function of (program, data, ...), compiled, at these rows."""
         if function not in self._calls:
             self._calls[function] = prepared(function, self.program, self.data)
         return self._calls[function]
+
+    def sums(self, body: Callable, families: tuple[int, ...]) -> Callable:
+        """The sums of `body` over the rows of some families, a function of what is left of its arguments; compiled."""
+        if (body, families) not in self._calls:
+            data = tuple(self.data[k] for k in families)
+            self._calls[body, families] = prepared(_sums, body, self.program, families, data)
+        return self._calls[body, families]
 
 
 class Evaluator:
@@ -50,6 +58,7 @@ class Evaluator:
         self.parts = [Part(program, data)]
         self.sizes = [family.sizes or () for family in program.families]
         self.tally = Tally()
+        self._prices: dict[tuple, Tally] = {}
 
     @classmethod
     def of(cls, program: Program, populations: Sequence[Any]) -> "Evaluator":
@@ -58,13 +67,12 @@ class Evaluator:
         streams = [k for k, family in enumerate(program.families) if family.sizes is None]
         finite = sized.only([k for k in range(len(program.families)) if k not in streams]) if streams else sized
         evaluator = cls(sized, ())
-        evaluator.parts = [Part(finite, placed_families(finite, populations, None))]
-        for k in streams:
-            (member,) = program.families[k].members
-            size = populations[member].size
-            for block in _blocks(populations[member]):
-                part = sized.only([k], fixed=False).over({member: block.size})
-                evaluator.parts.append(Part(part, (block.placed(None),), block.size / size, block))
+        evaluator.parts = [Part(finite, placed_families(finite, populations, None))] if finite.families else []
+        for size in sorted({populations[program.families[k].members[0]].size for k in streams}):
+            alike = [k for k in streams if populations[program.families[k].members[0]].size == size]
+            # what needs no samples goes with the first draws, if it is with nothing else
+            evaluator.parts += _parts_of_draws(sized, alike, populations, fixed=not evaluator.parts)
+        evaluator.parts = evaluator.parts or [Part(finite, ())]
         return evaluator
 
     @property
@@ -78,26 +86,22 @@ class Evaluator:
         Rows of J that are no longer than what they may be off by are zero: a huge multiplier could turn them into anything.
         """
         self.count("gradient", values=1, gradients=1)
-        function = _linearise if rounded or self._bytes <= SHARED_BYTES else _linearise_alone
-        at = jax.tree.map(lambda part: np.asarray(part, np.float64), self._mean(function, x))
+        at = self._mean(_linearise, x, np.asarray(float(rounded)), read=None if rounded else _without_bounds)
+        if self.dtype != np.float64:
+            at = jax.tree.map(lambda part: np.asarray(part, np.float64), at)
         at = at._replace(objective=float(at.objective), moments=at.moments if len(self.parts) == 1 else None)
-        if at.rounding is None:
+        if not rounded:
             return at
-        off = at.rounding._replace(
-            objective=float(at.rounding.objective + at.rounding.gradient @ np.abs(x)),
-            constraint=at.rounding.constraint + at.rounding.jacobian @ np.abs(x),
-        )
+        with np.errstate(invalid="ignore"):  # where derivatives are not finite, infinity times zero is no news
+            off = at.rounding._replace(
+                objective=float(at.rounding.objective + at.rounding.gradient @ np.abs(x)),
+                constraint=at.rounding.constraint + at.rounding.jacobian @ np.abs(x),
+            )
         known = np.linalg.norm(at.jacobian, axis=1) > np.linalg.norm(off.jacobian, axis=1)
         return at._replace(
             jacobian=np.where(known[:, None], at.jacobian, 0.0),
             rounding=off,
         )
-
-    @cached_property
-    def _bytes(self) -> int:
-        """Of all rows."""
-        rows = jax.tree.leaves([part.data for part in self.parts])
-        return sum(leaf.size * leaf.dtype.itemsize for leaf in rows)
 
     def values(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """f and c alone."""
@@ -110,21 +114,38 @@ class Evaluator:
         self.count("gradient", values=1, gradients=1)
         return self._mean(_slope, x, np.asarray(factor), weight)
 
-    def hessian(self, x: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """grad^2 f + sum_j weight_j grad^2 c_j as a dense matrix."""
-        self.count("hvp", times=x.size, values=1, gradients=1, hvps=1)
-        return self._mean(_hessian, x, weight)
+    def beside(self, points: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """f, c, and the gradient of f + weight . c, at the rows of a matrix: one pass for all of them."""
+        self.count("gradient", times=len(points), values=1, gradients=1)
+        return self._mean(_beside, points, weight)
 
-    def hessian_rounding(self, x: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What grad^2 f + sum_j weight_j grad^2 c_j may be off by: the sum of each row, and that of each row times |x|.
+    def hessian(self, x: np.ndarray, weight: np.ndarray, rough: bool = False) -> np.ndarray:
+        """grad^2 f + sum_j weight_j grad^2 c_j as a dense matrix; where `rough`, it is off by `roughness` more, and cheaper."""
+        self.count("hvp", times=x.size, values=1, gradients=1, hvps=1)
+        return self._mean(_rough_hessian if rough else _hessian, x, weight)
+
+    def roughness(self, size: int) -> float | None:
+        """How many times its rounding bound a rough Hessian is off by; None where that saves less than compiling it takes."""
+        rows = sum(sum(sizes) for sizes in self.sizes)
+        if jax.default_backend() != "cpu" or self.dtype != np.float64 or rows * size**2 < WORTH_ROUGHNESS:
+            return None  # elsewhere, products in float32 may be rounded further, or are no faster
+        return max(look.roughness(part.program, part.data, size, self.dtype) for part in self.parts)
+
+    def hessian_rounding(self, x: np.ndarray, weight: np.ndarray, rough: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """What grad^2 f + sum_j weight_j grad^2 c_j may be off by, the sum of each row, and what its gradient is off by inside.
 
         The first bounds the error of the matrix in norm by its largest entry, as bounds of entries are symmetric; the second is
-        what a gradient at these weights is off by because x is known to its last place only.
+        what a gradient at these weights is off by because x, and what functions compute of it, is known to its last place only.
+        Where `rough`, both are bounds on these, for half of the price: with s = max |x_i|, M s + seeds is no less than M|x| + seeds
+        or s M.
         """
-        self.count("hvp", times=2, values=1, gradients=1, hvps=1)
-        columns = np.stack([np.ones_like(x), np.abs(x)], axis=1)
-        found = self._mean(_hessian_rounding, x, weight, columns)
-        return found[:, 0], found[:, 1]
+        self.count("hvp", times=1 if rough else 2, values=1, gradients=1, hvps=1)
+        size = float(np.abs(x).max(initial=0.0)) or 1.0
+        if rough:
+            found = self._mean(_hessian_rounding, x, weight, np.full_like(x, size), np.ones(()), np.zeros(()))
+            return found / size, found
+        entries = self._mean(_hessian_rounding, x, weight, np.ones_like(x), np.zeros(()), np.zeros(()))
+        return entries, self._mean(_hessian_rounding, x, weight, np.abs(x), np.ones(()), np.ones(()))
 
     def hessian_times(self, x: np.ndarray, weight: np.ndarray, directions: np.ndarray) -> np.ndarray:
         """(grad^2 f + sum_j weight_j grad^2 c_j) V for a vector V, or for the columns of V."""
@@ -132,34 +153,43 @@ class Evaluator:
         self.count("hvp", times=columns.shape[1], values=1, gradients=1, hvps=1)
         return self._mean(_products, x, weight, columns).reshape(directions.shape)
 
-    def sums(self, body: Callable, k: int, *arguments: Any, first: bool = False) -> Any:
-        """The sum over the rows of family k of `body(rows, mask, program, k, *arguments)`, a module's own function.
+    def sums(self, body: Callable, families: Sequence[int], shared: Any, own: Any, first: bool = False) -> list[Any]:
+        """Sums over the rows of some families, of each, in one program: those of its members one by one, and of all together.
 
-        With `first`, over those of its first part alone.
+        `body(rows, mask, member, program, k, shared, mine)`, a module's own function, says what rows of a member add to both: two
+        trees. `own` holds for every family arrays with an entry for each member, of which `mine` are one member's. With `first`,
+        a stream's first block stands for all of it.
         """
-        members = self.program.families[k].members
+        wanted = [self.program.families[k].members for k in families]
+        found: list[Any] = [None] * len(wanted)
         with in_precision(self.dtype):
-            given = [np.asarray(argument, self.dtype) for argument in arguments]
-            places = [
-                (part, i)
-                for part in self.parts
-                for i, family in enumerate(part.program.families)
-                if family.members == members
-            ]
-            found = [_sums(body, part.program, i, part.data[i], *given) for part, i in places[: 1 if first else None]]
-            return jax.tree.map(lambda *leaves: np.sum([np.asarray(leaf) for leaf in leaves], axis=0), *found)
+            shared, own = jax.tree.map(lambda leaf: np.asarray(leaf, self.dtype), (shared, own))
+            for part in self.parts:
+                here = [family.members for family in part.program.families]
+                places = [i for i, members in enumerate(wanted) if members in here and not (first and found[i])]
+                if not places:
+                    continue
+                call = part.sums(body, tuple(here.index(wanted[i]) for i in places))
+                for i, sums in zip(places, call(shared, [own[i] for i in places]), strict=True):
+                    sums = jax.tree.map(np.asarray, sums)
+                    found[i] = sums if found[i] is None else jax.tree.map(np.add, found[i], sums)
+        return found
 
     def count(self, kind: str, times: int = 1, values: int = 0, gradients: int = 0, hvps: int = 0):
         """Add work on a full pass, `times` over: evaluations of C per sample and row."""
-        self.tally += Tally(price(self.program, kind, None, values, gradients, hvps)).times(times)
+        call = kind, values, gradients, hvps
+        if call not in self._prices:
+            self._prices[call] = Tally(price(self.program, kind, None, values, gradients, hvps))
+        self.tally += self._prices[call] if times == 1 else self._prices[call].times(times)
 
-    def _mean(self, function: Callable, *arguments: np.ndarray) -> Any:
-        """The sum over the parts, each with its share."""
+    def _mean(self, function: Callable, *arguments: np.ndarray, read: Callable | None = None) -> Any:
+        """The sum over the parts, each with its share, of what is to be `read` of them."""
         with in_precision(self.dtype):
             given = [np.asarray(argument, self.dtype) for argument in arguments]
             total = None
             for part in self.parts:
-                found = jax.tree.map(np.asarray, part.call(function)(*given))
+                found = part.call(function)(*given)
+                found = jax.tree.map(np.asarray, found if read is None else read(found))
                 found = found if part.share == 1 else jax.tree.map(lambda leaf, share=part.share: leaf * share, found)
                 total = found if total is None else jax.tree.map(np.add, total, found)
         return total
@@ -168,6 +198,22 @@ class Evaluator:
 def evaluator_of(problem: Any, program: Program) -> Evaluator:
     """The evaluator of a problem whose sources are all finite, over rows that it keeps for solver and judge alike."""
     return Evaluator(program, problem.device_data(program))
+
+
+def _parts_of_draws(sized: Program, streams: list[int], populations: Sequence[Any], fixed: bool) -> list[Part]:
+    """Draws of streams, as many of each: the i-th block of all of them is a part. Constants and deterministic terms, if they are
+    here, are in the first, and zero in the others: all blocks of one size share a program.
+    """
+    members = [sized.families[k].members[0] for k in streams]
+    parts: list[Part] = []
+    for blocks in zip(*(_blocks(populations[member]) for member in members), strict=True):
+        size = blocks[0].size
+        share = size / populations[members[0]].size
+        program = sized.only(streams, fixed).over(dict.fromkeys(members, size))
+        if fixed:
+            program = program.with_fixed_times(0.0 if parts else 1 / share)
+        parts.append(Part(program, tuple(block.placed(None) for block in blocks), share, blocks))
+    return parts
 
 
 def _blocks(drawn: Population | Selected) -> list[Any]:
@@ -180,12 +226,12 @@ def _blocks(drawn: Population | Selected) -> list[Any]:
     return [Population(jax.tree.map(lambda leaf, cut=cut: np.asarray(leaf)[cut], drawn.arrays)) for cut in cuts]
 
 
-def _linearise_alone(program: Program, data: Any, x: jax.Array) -> At:
-    return look.linearise(program, data, x)
+def _linearise(program: Program, data: Any, x: jax.Array, rounded: jax.Array) -> At:
+    return look.linearise(program, data, x, rounded)
 
 
-def _linearise(program: Program, data: Any, x: jax.Array) -> At:
-    return look.linearise(program, data, x, rounded=True)
+def _without_bounds(at: At) -> At:
+    return at._replace(rounding=None)
 
 
 def _values(program: Program, data: Any, x: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -196,24 +242,42 @@ def _slope(program: Program, data: Any, x: jax.Array, factor: jax.Array, weight:
     return look.pulled(program, data, x, factor, weight)[1]
 
 
+def _beside(program: Program, data: Any, points: jax.Array, weight: jax.Array) -> Any:
+    return look.beside(program, data, points, weight)
+
+
 def _hessian(program: Program, data: Any, x: jax.Array, weight: jax.Array) -> jax.Array:
     return look.hessian(program, data, x, 1.0, weight)
 
 
-def _hessian_rounding(program: Program, data: Any, x: jax.Array, weight: jax.Array, directions: jax.Array) -> jax.Array:
-    return look.hessian_rounding(program, data, x, 1.0, weight, directions)
+def _rough_hessian(program: Program, data: Any, x: jax.Array, weight: jax.Array) -> jax.Array:
+    return look.hessian(program, data, x, 1.0, weight, rough=True)
+
+
+def _hessian_rounding(program: Program, data: Any, x: jax.Array, weight: jax.Array, *asked: jax.Array) -> jax.Array:
+    return look.hessian_rounding(program, data, x, 1.0, weight, *asked)
 
 
 def _products(program: Program, data: Any, x: jax.Array, weight: jax.Array, directions: jax.Array) -> jax.Array:
     return look.products(program, data, x, 1.0, weight, directions)
 
 
-@compiled
-def _sums(body: Callable, program: Program, k: int, data: Data, *arguments: jax.Array) -> Any:
-    family = program.families[k]
-    assert family.sizes is not None
+def _sums(
+    body: Callable, program: Program, families: tuple[int, ...], data: tuple[Data, ...], shared: Any, own: Any
+) -> list[Any]:
+    kind = jax.tree.leaves(shared)[0].dtype
 
-    def chunk(rows, mask, member, program, *given):
-        return body(in_type(rows, given[0].dtype), mask, member, program, k, *given)
+    def of_family(k: int, rows: Data, mine: Any) -> Any:
+        family = program.families[k]
+        assert family.sizes is not None
+        members = len(family.members)
 
-    return sum_rows(chunk, data, family.sizes, chunk_bytes(), program, *arguments)
+        def chunk(rows, mask, member, program, shared, mine):
+            mine = jax.tree.map(lambda leaf: leaf[member], mine)
+            each, total = body(in_type(rows, kind), mask, member, program, k, shared, mine)
+            placed = jax.tree.map(lambda part: jnp.zeros((members, *part.shape), kind).at[member].set(part), each)
+            return placed, total
+
+        return sum_rows(chunk, rows, family.sizes, chunk_bytes(), program, shared, mine)
+
+    return [of_family(*given) for given in zip(families, data, own, strict=True)]

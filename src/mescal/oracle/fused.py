@@ -114,6 +114,8 @@ def _through(program: ClosedJaxpr, arguments: list[Any], u: jax.Array) -> list[A
     if any(np.ndim(const) for const in program.consts):
         raise _UnsuitedError
     jaxpr = program.jaxpr
+    if len(jaxpr.invars) != len(arguments):  # tracing may have made arguments of constants
+        raise _UnsuitedError
     values: dict = dict(zip(jaxpr.constvars, (const.item() for const in map(np.asarray, program.consts)), strict=True))
     values |= dict(zip(jaxpr.invars, arguments, strict=True))
 

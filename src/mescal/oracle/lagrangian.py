@@ -15,7 +15,7 @@ from ..errors import InputError
 from ..problem import Data, EqualityForm, Program, Rows
 from . import look
 from .access import replicated
-from .batch import masked, single_chunk, sum_over_batch
+from .batch import masked, single_chunk, sum_over, sum_over_batch
 from .draw import by_sample, draw_rows
 from .surrogates import Surrogate, shares
 from .work import Work, price
@@ -276,10 +276,7 @@ class Lagrangian(eqx.Module):
                 return jax.tree.map(lambda part: jnp.broadcast_to(part, (GROUPS, *part.shape)), one), other
             return jax.vmap(group)(grouped), other
 
-        shapes = jax.eval_shape(lambda: body(jnp.int32(0)))
-        zero = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-        total = jax.lax.fori_loop(0, blocks, lambda i, sums: jax.tree.map(jnp.add, sums, body(i)), zero)
-        return replicated(total, self.data), blocks * micro
+        return replicated(sum_over(body, 0, blocks), self.data), blocks * micro
 
     def _estimated(self, mean: Any, n: jax.Array) -> Estimate:
         """grad L ~ mean dF + J'lam + al (n J'c - mean J_i'C_i) / (n - 1), with J and c the means over the batch."""

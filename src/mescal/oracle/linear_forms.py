@@ -35,8 +35,8 @@ class _UnsuitedError(Exception):
     """The function is not, or not visibly, of this kind."""
 
 
-def hessian_sum(fn: Callable, x: jax.Array, rows: Any, share: jax.Array) -> jax.Array | None:
-    """sum_i share_i (Hessian of the scalar `fn(x, row_i)` in x); None where fn is not of this kind."""
+def hessian_sum(fn: Callable, x: jax.Array, rows: Any, share: jax.Array, kind: Any = None) -> jax.Array | None:
+    """sum_i share_i (Hessian of the scalar `fn(x, row_i)` in x), multiplied out in `kind`; None where fn is not of this kind."""
 
     def one(row):
         u, pull = jax.vjp(lambda y: reading.forms(y, row), x)
@@ -49,7 +49,8 @@ def hessian_sum(fn: Callable, x: jax.Array, rows: Any, share: jax.Array) -> jax.
     except _UnsuitedError:
         return None
     weighted = jnp.einsum("nkl,nld->nkd", share[:, None, None] * curvatures, matrices)
-    return _symmetric_product(matrices.reshape(-1, x.size), weighted.reshape(-1, x.size))
+    left, right = (part.reshape(-1, x.size).astype(kind or x.dtype) for part in (matrices, weighted))
+    return _symmetric_product(left, right).astype(x.dtype)
 
 
 def _symmetric_product(left: jax.Array, right: jax.Array) -> jax.Array:

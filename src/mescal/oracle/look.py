@@ -13,14 +13,15 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import eval_jaxpr
 
 from ..problem import Data, Family, Program
 from ..problem.program import in_type
 from .access import sum_rows
 from .fused import score_sums
-from .linear_forms import hessian_sum
+from .linear_forms import MOST_FORMS, hessian_sum
 from .memory import chunk_bytes, matrix_bytes
-from .rounding import fixed_unit, longest_sum, magnitude, unit as rounding_unit
+from .rounding import fixed_unit, inner_unit, longest_sum, magnitude, unit as rounding_unit
 
 DIRECTIONS = 256  # directions multiplied together at most: bounds what the layers of a deep function hold at a time
 
@@ -60,50 +61,80 @@ def values(program: Program, data: tuple[Data | None, ...], x: jax.Array) -> tup
     return _total(program, data, program.deterministic(x), body, chunk_bytes(), x)
 
 
-def linearise(program: Program, data: tuple[Data | None, ...], x: jax.Array, rounded: bool = False) -> At:
-    """f, c, grad f and the Jacobian of c, in one pass; where `rounded`, with what each of their numbers may be off by."""
+def linearise(program: Program, data: tuple[Data | None, ...], x: jax.Array, rounded: Any = None) -> At:
+    """f, c, grad f and the Jacobian of c, in one pass; with what each of their numbers may be off by where `rounded` is positive.
+
+    That takes longer than all the rest. It is a traced number, so that one program serves those who ask and those who do not,
+    whose bounds mean nothing; with None there are no bounds.
+    """
     (f, c), pull, sizes = jax.vjp(lambda y: _apart(program.sized_deterministic(y)), x, has_aux=True)
     gradient, jacobian = jnp.zeros_like(x), jnp.zeros((c.size, x.size), x.dtype)
     slopes, rounding = (gradient, jacobian), None
     if program.fixed:
         gradient, jacobian, slopes = _pulled_rows(pull, f, c, x, True, rounded)
-    if rounded:
-        unit = fixed_unit(program, x.dtype)
+    if rounded is not None:
+        unit, inner = fixed_unit(program, x.dtype), inner_unit(program.fixed, x.dtype)
         rounding = jax.tree.map(lambda size: unit * size, Rounding(*sizes, *slopes))
+        if program.fixed:
+            off = inner * _inside(lambda t: program.sized_deterministic(x, t)[:2], x, rounded)
+            rounding = rounding._replace(
+                objective=rounding.objective + off[0], constraint=rounding.constraint + off[1:]
+            )
 
-    def body(k, rows, share, member, program, x):
+    def body(k, rows, share, member, program, x, *asked):
         def sums(y):
             f, c, *sizes = program.sized_contribution(k, y, rows, member)
             return (share @ f, share @ c), (share @ f**2, share @ c**2, share @ sizes[0], share @ sizes[1])
 
         (f, c), pull, (ff, cc, *sizes) = jax.vjp(sums, x, has_aux=True)
-        gradient, jacobian, slopes = _pulled_rows(pull, f, c, x, program.families[k].feeds_objective, rounded)
+        asked = asked[0] if asked else None
+        gradient, jacobian, slopes = _pulled_rows(pull, f, c, x, program.families[k].feeds_objective, asked)
         moments = jnp.zeros((len(program.families), 2), x.dtype).at[k].set(jnp.stack([f, ff]))
         c, jacobian, cc = (program.spread(k, part, member) for part in (c, jacobian, cc))
         rounding = None
-        if rounded:
-            off = [program.spread(k, part, member) for part in (sizes[1], slopes[1])]
-            unit = units[k]
-            rounding = Rounding(unit * sizes[0], unit * off[0], unit * slopes[0], unit * off[1])
+        if asked is not None:
+
+            def shaken(t):
+                f, c, *_ = program.sized_contribution(k, x, rows, member, t)
+                return share @ f, share @ c
+
+            unit, inside = units[k], inner_unit(program.families[k].terms, x.dtype) * _inside(shaken, x, asked)
+            f_off, c_off = unit * sizes[0] + inside[0], unit * sizes[1] + inside[1:]
+            off = [program.spread(k, part, member) for part in (c_off, unit * slopes[1])]
+            rounding = Rounding(f_off, off[0], unit * slopes[0], off[1])
         return At(f, c, gradient, jacobian, moments, cc, rounding)
 
-    units = [_unit(program, k, rows, x.dtype) for k, rows in enumerate(data)] if rounded else []
+    given = () if rounded is None else (rounded,)
+    units = [_unit(program, k, rows, x.dtype) for k, rows in enumerate(data) if given]
     start = At(f, c, gradient, jacobian, jnp.zeros((len(program.families), 2), x.dtype), jnp.zeros_like(c), rounding)
-    return _total(program, data, start, body, chunk_bytes(), x, once=partial(_read_once, rounded=rounded))
+    return _total(program, data, start, body, chunk_bytes(), x, *given, once=partial(_read_once, rounded=bool(given)))
 
 
 def _apart(found: tuple[jax.Array, ...]) -> tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]]:
     return found[:2], found[2:]
 
 
-def _pulled_rows(pull: Callable, f: jax.Array, c: jax.Array, x: jax.Array, feeds: bool, rounded: bool) -> tuple:
+def _inside(shaken: Callable, x: jax.Array, rounded: Any) -> jax.Array:
+    """What f and the rows of c change by, in magnitude, per unit by which all that is computed on the way is off.
+
+    Zeros where `rounded` is not positive.
+    """
+
+    def along(s):
+        f, c = jax.jvp(shaken, (jnp.zeros_like(s),), (s,))[1]
+        return jnp.concatenate([f[None], c])
+
+    return _unless(rounded <= 0, lambda: magnitude(along, jnp.ones((), x.dtype)))
+
+
+def _pulled_rows(pull: Callable, f: jax.Array, c: jax.Array, x: jax.Array, feeds: bool, rounded: Any) -> tuple:
     """The gradient of f (zeros unless something feeds it) and the rows of J, from one pullback; and their magnitudes."""
 
     def pulled(row):
         return pull((row[0], row[1:]))[0]
 
     def found(row):
-        return pulled(row), magnitude(pulled, row) if rounded else ()
+        return pulled(row), () if rounded is None else _unless(rounded <= 0, lambda: magnitude(pulled, row))
 
     # one row after the other: together they would be a product of few rows with many, which XLA's CPU code does badly
     every = jnp.eye(1 + c.size, dtype=x.dtype)[0 if feeds else 1 :]
@@ -138,6 +169,27 @@ def pulled(
     return _total(program, data, start, body, chunk_bytes(), x, factor, weight)
 
 
+def beside(
+    program: Program, data: tuple[Data | None, ...], points: jax.Array, weight: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """f, c, and the gradient of f + weight . c, at several points that are one row of a matrix each: one pass over the rows."""
+
+    def deterministic(x):
+        (f, c), pull = jax.vjp(program.deterministic, x)
+        return f, c, pull((jnp.ones_like(f), weight.astype(c.dtype)))[0]
+
+    def body(k, rows, share, member, program, points, weight):
+        fed = weight[program.fed_rows(k, member)]
+
+        def one(x):
+            (f, c), pull = jax.vjp(lambda y: program.contribution(k, y, rows, member), x)
+            return share @ f, program.spread(k, share @ c, member), pull((share, share[:, None] * fed))[0]
+
+        return jax.vmap(one)(points)
+
+    return _total(program, data, jax.vmap(deterministic)(points), body, chunk_bytes(), points, weight)
+
+
 def products(
     program: Program, data: tuple[Data | None, ...], x: jax.Array, factor: Any, weight: jax.Array, directions: jax.Array
 ) -> jax.Array:
@@ -145,39 +197,88 @@ def products(
     return _second_order(program, data, x, factor, weight, directions, _product_sums)
 
 
-def hessian(program: Program, data: tuple[Data | None, ...], x: jax.Array, factor: Any, weight: jax.Array) -> jax.Array:
-    """factor grad^2 f + sum_j weight_j grad^2 c_j as a dense matrix."""
-    return _second_order(program, data, x, factor, weight, jnp.eye(x.size, dtype=x.dtype), _matrix_sums)
+def hessian(
+    program: Program, data: tuple[Data | None, ...], x: jax.Array, factor: Any, weight: jax.Array, rough: bool = False
+) -> jax.Array:
+    """factor grad^2 f + sum_j weight_j grad^2 c_j as a dense matrix; where `rough`, Gram matrices of a chunk are in float32."""
+    body = partial(_matrix_sums, kind=jnp.float32 if rough else None)
+    return _second_order(program, data, x, factor, weight, jnp.eye(x.size, dtype=x.dtype), body)
+
+
+def roughness(program: Program, data: tuple[Data | None, ...], size: int, dtype: Any) -> float:
+    """How many times the bounds of `hessian_rounding` a rough Hessian is off by, beside what an exact one is."""
+    single = float(jnp.finfo(jnp.float32).eps)
+    found = []
+    for k, rows in enumerate(data):
+        assert rows is not None
+        added = MOST_FORMS * _together(_leaves_of(rows), size, np.dtype(dtype))[0]
+        found.append(single * (added + 4) / _unit(program, k, rows, dtype))  # both factors, the product, the last sum
+    return max(found, default=0.0)
 
 
 def hessian_rounding(
-    program: Program, data: tuple[Data | None, ...], x: jax.Array, factor: Any, weight: jax.Array, directions: jax.Array
+    program: Program,
+    data: tuple[Data | None, ...],
+    x: jax.Array,
+    factor: Any,
+    weight: jax.Array,
+    direction: jax.Array,
+    shake: jax.Array,
+    inner: jax.Array,
 ) -> jax.Array:
-    """What products with nonnegative directions may be off by, as if every entry of the Hessian were off by its most."""
-    units = [_unit(program, k, rows, x.dtype) for k, rows in enumerate(data)]
+    """What the product of the Hessian with a nonnegative `direction` may be off by, as if every entry were off by its most.
 
-    def body(k, *given):
-        return units[k] * _product_sums(k, *given, columns=_magnitudes)
+    With `shake` 1 functions on the way are shaken, so that what the gradient is off by is in it, too: because x, and all that
+    functions compute of it, is known to its last place only; with `inner` 1 that is all that counts, and not what sums are off by.
+    """
 
-    return _second_order(program, data, x, factor, weight, directions, body, fixed_unit(program, x.dtype), _magnitudes)
+    def off(terms, unit):
+        return jnp.where(inner > 0, inner_unit(terms, x.dtype), unit)
+
+    units = [
+        off(family.terms, _unit(program, k, rows, x.dtype))
+        for k, (family, rows) in enumerate(zip(program.families, data, strict=True))
+    ]
+    directions, shakes = direction[:, None], shake[None]
+
+    def body(k, rows, share, member, program, x, factor, weight, directions):
+        fed = weight[program.fed_rows(k, member)]
+
+        def gradient(y, t, factor, fed):
+            _, pull = jax.vjp(lambda p: program.sized_contribution(k, p, rows, member, t)[:2], y)
+            return pull((factor * share, share[:, None] * fed))[0]
+
+        return units[k] * _magnitudes(gradient, x, factor, fed, directions, shakes)
+
+    def fixed(y, t, factor, weight):
+        (f, c), pull = jax.vjp(lambda p: program.sized_deterministic(p, t)[:2], y)
+        return pull((factor * jnp.ones_like(f), weight.astype(c.dtype)))[0]
+
+    factor = jnp.asarray(factor, x.dtype)
+    start = jnp.zeros_like(directions)
+    if program.fixed:
+        unit = off(program.fixed, fixed_unit(program, x.dtype))
+        start = unit * _magnitudes(fixed, x, factor, weight, directions, shakes)
+    return _over_families(program, data, start, x, factor, weight, directions, body)[:, 0]
 
 
-def _second_order(program, data, x, factor, weight, directions, body, unit=1.0, columns_of=None) -> jax.Array:
-    columns_of = columns_of or _columns
+def _second_order(program, data, x, factor, weight, directions, body) -> jax.Array:
     factor = jnp.asarray(factor, x.dtype)
 
     def gradient(y, factor, weight):
         (f, c), pull = jax.vjp(program.deterministic, y)
         return pull((factor * jnp.ones_like(f), weight.astype(c.dtype)))[0]
 
-    start = unit * columns_of(gradient, x, factor, weight, directions) if program.fixed else jnp.zeros_like(directions)
+    start = _columns(gradient, x, factor, weight, directions) if program.fixed else jnp.zeros_like(directions)
+    return _over_families(program, data, start, x, factor, weight, directions, body)
+
+
+def _over_families(program, data, start, x, factor, weight, directions, body) -> jax.Array:
+    """`start` and the sums of `body` over the rows of all families that feed something that counts."""
     columns = directions.shape[1]
 
     def width(rows: Any) -> int:
-        """Bytes of rows that make up a chunk: never fewer than half the directions, or adding up would cost as much."""
-        leaves = jax.tree.leaves(rows)
-        row = max(1, sum(leaf.size * leaf.dtype.itemsize // leaf.shape[0] for leaf in leaves))
-        together = max(1, matrix_bytes() // max(row, x.dtype.itemsize * columns), columns // 2)
+        together, row = _together(rows, columns, x.dtype)
         return together * row
 
     def needless(family: Family) -> Any:
@@ -188,24 +289,31 @@ def _second_order(program, data, x, factor, weight, directions, body, unit=1.0, 
     return _total(program, data, start, body, width, x, factor, weight, directions, needless=needless)
 
 
-def _product_sums(k, rows, share, member, program, x, factor, weight, directions, columns=None):
+def _together(rows: Any, columns: int, dtype: Any) -> tuple[int, int]:
+    """Rows of a chunk, and bytes of one: never fewer than half the directions, or adding up would cost as much."""
+    leaves = jax.tree.leaves(rows)
+    row = max(1, sum(leaf.size * leaf.dtype.itemsize // leaf.shape[0] for leaf in leaves))
+    return max(1, matrix_bytes() // max(row, dtype.itemsize * columns), columns // 2), row
+
+
+def _product_sums(k, rows, share, member, program, x, factor, weight, directions):
     fed = weight[program.fed_rows(k, member)]
 
     def gradient(y, factor, fed):
         _, pull = jax.vjp(lambda p: program.contribution(k, p, rows, member), y)
         return pull((factor * share, share[:, None] * fed))[0]
 
-    return (columns or _columns)(gradient, x, factor, fed, directions)
+    return _columns(gradient, x, factor, fed, directions)
 
 
-def _matrix_sums(k, rows, share, member, program, x, factor, weight, directions):
+def _matrix_sums(k, rows, share, member, program, x, factor, weight, directions, kind=None):
     fed = weight[program.fed_rows(k, member)]
 
     def one(y, row):
         f, c = program.contribution(k, y, jax.tree.map(lambda leaf: leaf[None], row), member)
         return factor * f[0] + c[0] @ fed
 
-    gram = hessian_sum(one, x, rows, share)
+    gram = hessian_sum(one, x, rows, share, kind)
     return _product_sums(k, rows, share, member, program, x, factor, weight, directions) if gram is None else gram
 
 
@@ -218,13 +326,16 @@ def _columns(gradient: Callable, x: jax.Array, factor: Any, weight: jax.Array, d
     return jax.lax.map(along, directions.T, batch_size=DIRECTIONS).T
 
 
-def _magnitudes(gradient: Callable, x: jax.Array, factor: Any, weight: jax.Array, directions: jax.Array) -> jax.Array:
-    """As `_columns`: products are linear in the weights, too, and terms may cancel among these."""
+def _magnitudes(gradient: Callable, x: jax.Array, factor: Any, weight: jax.Array, directions: Any, shakes: Any) -> Any:
+    """Derivatives of a gradient at (x, 0) along columns and shakes: linear in the weights, too, among which terms may cancel."""
 
-    def along(factor, weight, directions):
-        return _columns(gradient, x, factor, weight, directions)
+    def along(factor, weight, directions, shakes):
+        def one(u, s):
+            return jax.jvp(lambda y, t: gradient(y, t, factor, weight), (x, jnp.zeros_like(s)), (u, s))[1]
 
-    return magnitude(along, jnp.abs(factor), jnp.abs(weight), directions)
+        return jax.vmap(one, in_axes=(1, 0), out_axes=1)(directions, shakes)
+
+    return magnitude(along, jnp.abs(factor), jnp.abs(weight), directions, shakes)
 
 
 def _total(
@@ -270,8 +381,11 @@ def _unless(condition: Any, part: Callable[[], Any]) -> Any:
     """What `part` says, or zeros, without asking it, where the condition is true."""
     if condition is False:
         return part()
-    shapes = jax.eval_shape(part)
-    return jax.lax.cond(condition, lambda: jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes), part)
+    program, shapes = jax.make_jaxpr(part, return_shape=True)()
+    leaves, structure = jax.tree.flatten(shapes)
+    nothing = [jnp.zeros(leaf.shape, leaf.dtype) for leaf in leaves]
+    found = jax.lax.cond(condition, lambda: nothing, lambda: eval_jaxpr(program.jaxpr, program.consts))
+    return jax.tree.unflatten(structure, found)
 
 
 def _leaves_of(rows: Data) -> Any:

@@ -7,12 +7,16 @@ with the unit e every operation is off by e times its result at most, so that a 
 
 N being the most operations on a path: adding n numbers in any order makes n - 1 of them. |L| is the program of L with every
 factor made positive and every difference a sum (`magnitude`), which costs what L costs. Numbers that cancel, between rows, between
-terms or inside a function, leave their magnitudes behind. The factors w_p depend on x themselves and are known as if x had been
-moved by e in its last place: that adds e N |L'| |x|, L' being the next derivative, and whoever knows it adds it.
+terms or inside a function, leave their magnitudes behind. The factors w_p depend on x themselves, by numbers v_j that a function
+computes on the way, each off by e n |v_j|, n being the longest sum inside. They are known as if x and all v_j were moved so far:
+
+    e n ( |dL/dx| |x| + sum_j |dL/dv_j| |v_j| )
+
+is what that adds: the derivative in x and t, in magnitude, of the function with every v_j times 1 + t (`Traced.shaken`).
 
 e is the unit of the coarsest type in which a function computes anything that depends on x, never finer than that of x.
 
-Deviation: an operation that is not known to be linear, or a loop inside a function, counts with the magnitude of its result.
+Deviation: an operation that is not known to be linear, or a branch inside a function, counts with the magnitude of its result.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,11 +30,12 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
 from ..problem import Program
 from ..problem.program import BoundTerm
-from ..problem.traced import Traced, evaluate_equation
+from ..problem.traced import Loop, Traced, body_of, evaluate_equation
 
 # Linear in each floating operand while the others are held, with nonnegative factors where all operands are nonnegative.
 POSITIVE = {
     *("reshape", "broadcast_in_dim", "squeeze", "transpose", "rev", "slice", "concatenate", "pad", "copy", "copy_p"),
+    *("stack", "unstack", "split", "reduce_precision"),
     *("add", "add_any", "reduce_sum", "cumsum", "convert_element_type", "mul", "div", "dot_general", "select_n"),
     *(
         "conv_general_dilated",
@@ -69,8 +74,11 @@ def _through(program: ClosedJaxpr, arguments: Sequence[tuple[Any, Any]]) -> list
 
 def _results(jaxpr: Jaxpr, equation: JaxprEqn, operands: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     name = equation.primitive.name
-    if name in ("jit", "pjit"):
-        return _through(equation.params["jaxpr"], operands)
+    inner, loop = body_of(equation), Loop.of(equation)
+    if inner is not None:
+        return _through(inner, operands)
+    if loop is not None and any(size is not None for _, size in operands):
+        return _through_loop(loop, operands)
     values = evaluate_equation(jaxpr, equation, [value for value, _ in operands])
     if all(size is None for _, size in operands):
         return [(value, None) for value in values]
@@ -82,6 +90,28 @@ def _results(jaxpr: Jaxpr, equation: JaxprEqn, operands: list[tuple[Any, Any]]) 
     if name in POSITIVE:
         return list(zip(values, _applied(jaxpr, equation, sizes), strict=True))
     return [(value, _size(value)) for value in values]
+
+
+def _through_loop(loop: Loop, operands: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """A loop over values and magnitudes side by side."""
+    moving = loop.moves([size is not None for _, size in operands])
+    pairs = [
+        (value, (_size(value) if size is None else size) if moves else None)
+        for (value, size), moves in zip(operands, moving, strict=True)
+    ]
+    ends = loop.constants + loop.carried
+    fixed = pairs[: loop.constants]
+
+    def step(carry, row):
+        found = _through(loop.body, [*fixed, *carry, *row])
+        kept = [
+            (value, (_size(value) if size is None else size) if moves else None)
+            for (value, size), moves in zip(found, moving[loop.constants : ends], strict=False)
+        ]
+        return kept, found[loop.carried :]
+
+    carried, rows = loop.run(step, pairs[loop.constants : ends], pairs[ends:])
+    return [*carried, *rows]
 
 
 def _applied(jaxpr: Jaxpr, equation: JaxprEqn, operands: Sequence[Any]) -> list[Any]:
@@ -103,6 +133,13 @@ def unit(terms: Sequence[BoundTerm], dtype: Any, summed: int) -> float:
     steps = DERIVED * sum(_equations(term.fn.jaxpr) for term in terms)
     inside = max((_widest(term.fn) for term in terms), default=0)
     return max(own, default=float(jnp.finfo(dtype).eps)) * (summed + steps + inside)
+
+
+def inner_unit(terms: Sequence[BoundTerm], dtype: Any) -> float:
+    """e n for what these terms compute on the way."""
+    own = [max(_coarsest(term.fn, np.dtype(dtype).name), float(jnp.finfo(dtype).eps)) for term in terms]
+    inside = max((_widest(term.fn) for term in terms), default=0)
+    return max(own, default=float(jnp.finfo(dtype).eps)) * (inside + 2)
 
 
 def longest_sum(rows: Any, sizes: Sequence[int], chunk_bytes: float) -> int:
@@ -140,7 +177,11 @@ def _coarsest_of(jaxpr: Jaxpr, moving: set) -> float:
 
 
 def _equations(jaxpr: Jaxpr) -> int:
-    return sum(1 + sum(_equations(inner) for inner in _inner(equation)) for equation in jaxpr.eqns)
+    """How many there are, those of a loop as often as it goes round."""
+    return sum(
+        1 + equation.params.get("length", 1) * sum(_equations(inner) for inner in _inner(equation))
+        for equation in jaxpr.eqns
+    )
 
 
 def _inner(equation: JaxprEqn) -> list[Jaxpr]:

@@ -60,6 +60,7 @@ class Subproblem:
         self.parameters = form.program.parameters.size  # variables that are no slacks
         self.inequality = form.program.layout.inequality  # which rows of c are
         self.factor, self.scale = float(form.objective_scale), np.asarray(form.constraint_scale, np.float64)
+        self.inward = np.asarray(form.inward, np.float64)  # by how much bounds are moved
         self.gives_jacobian = with_jacobian or one_pass(form.program)  # whether a look at all rows gives that of c
         self.columns = np.eye(len(self.scale))[:, self.inequality]  # where slacks are in the rows of c
         self._whole_space = isinstance(form.domain, Reals)
@@ -130,7 +131,7 @@ class Subproblem:
         else:
             f, c = self.looks.values(x)
             settled, jacobian = z, None
-            constraint = self.scale * (c + self._spread(slack))
+            constraint = self.scale * (c + self.inward + self.spread(slack))
             weight = self.multipliers + self.penalty * constraint
             slope = self.looks.slope(x, self.factor, weight * self.scale)
             objective = f * self.factor
@@ -153,7 +154,7 @@ class Subproblem:
         """f, c, gradient and Jacobian at x as those of the scaled form at (x, slack)."""
         return at._replace(
             objective=self.factor * at.objective,
-            constraint=self.scale * (at.constraint + self._spread(slack)),
+            constraint=self.scale * (at.constraint + self.inward + self.spread(slack)),
             gradient=np.concatenate([self.factor * at.gradient, np.zeros(len(slack))]),
             jacobian=self.scale[:, None] * np.concatenate([at.jacobian, self.columns], axis=1),
         )
@@ -174,7 +175,8 @@ class Subproblem:
         """|c| in the problem's units."""
         return float(np.linalg.norm(constraint / self.scale))
 
-    def _spread(self, slack: Array) -> Array:
+    def spread(self, slack: Array) -> Array:
+        """Slacks in the rows of c; zero for equalities."""
         rows = np.zeros(len(self.inequality))
         rows[self.inequality] = slack
         return rows
@@ -200,5 +202,6 @@ def best_shift(rows: Array, gradient: Array, reach: Array) -> Array:
     if not len(rows):
         return np.zeros(0)
     gram = rows @ rows.T
-    gram = gram + np.finfo(float).eps * np.trace(gram) * np.eye(len(gram)) + np.finfo(float).tiny
+    ridge = np.finfo(float).eps * np.trace(gram) + np.finfo(float).tiny  # above zero also where the face is a point
+    gram = gram + ridge * np.eye(len(gram))
     return np.clip(-np.linalg.solve(gram, rows @ gradient), -reach, reach)

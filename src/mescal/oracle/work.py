@@ -127,10 +127,12 @@ class Tally:
         return self
 
     def __add__(self, other: "Tally") -> "Tally":
-        return Tally({field: self.counts[field] + other.counts[field] for field in FIELDS})
+        own, more = self.counts, other.counts
+        return Tally({field: own[field] + more[field] for field in FIELDS})
 
     def __sub__(self, other: "Tally") -> "Tally":
-        return Tally({field: self.counts[field] - other.counts[field] for field in FIELDS})
+        own, less = self.counts, other.counts
+        return Tally({field: own[field] - less[field] for field in FIELDS})
 
     def times(self, count: int) -> "Tally":
         """This, `count` times over."""

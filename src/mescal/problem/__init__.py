@@ -13,5 +13,15 @@ from .row_stream import RowStream as RowStream
 from .sharding import Sharded as Sharded, ShardedRows as ShardedRows, shard as shard
 from .slack import EqualityForm as EqualityForm, equality_form as equality_form
 from .source import Population as Population, Sampler as Sampler
+from .statements import (
+    chance as chance,
+    cvar as cvar,
+    entropic as entropic,
+    of as of,
+    rate as rate,
+    ratio as ratio,
+    variance as variance,
+    worst as worst,
+)
 from .stored import OnDisk as OnDisk, StoredRows as StoredRows, on_disk as on_disk
 from .subsample import subsample as subsample

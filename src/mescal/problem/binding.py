@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import InputError, InputTypeError
-from .checks import first_line
+from .checks import first_line, refuse_traced
+from .differentiable import missing_rule
 from .expectation import Expectation, Term
 from .families import join
 from .layout import Layout
@@ -47,7 +48,7 @@ def bind_terms(problem: "Problem", spec: Parameters, dtype: np.dtype) -> Program
             leaves, structure = jax.tree.flatten(sample)
             key = (id(term.fn), structure, tuple((leaf.shape, str(leaf.dtype)) for leaf in leaves))
             if key not in seen:
-                seen[key] = len(seen), _trace_term(term, spec, dtype, sample, what)
+                seen[key] = len(seen), trace_term(term, spec, dtype, sample, what)
             place, reading = seen[key]
             own.append(Read(term, reading, place, slot, len(read) + len(own)))
         read += own
@@ -96,7 +97,8 @@ def _output_shape(expression: Expectation, shapes: list[tuple[int, ...]], what: 
     return first
 
 
-def _trace_term(term: Term, spec: Parameters, dtype: np.dtype, sample: Any, what: str) -> Reading:
+def trace_term(term: Term, spec: Parameters, dtype: np.dtype, sample: Any, what: str) -> Reading:
+    """The function of one term, of a flat vector and a sample; what fails is told with the shapes that it was given."""
     vector = jax.ShapeDtypeStruct((spec.size,), dtype)
     samples = () if term.source is None else (sample,)
     name = getattr(term.fn, "__name__", type(term.fn).__name__)
@@ -111,6 +113,7 @@ def _trace_term(term: Term, spec: Parameters, dtype: np.dtype, sample: Any, what
             "a function of (parameters, one sample)" if samples else "a function of the parameters",
             "check the shape of x, call the function on x and one row by hand, and use jax.numpy inside it",
         ) from error
+    refuse_traced(reading.constants, f"an array that the function {name} of {what} closes over")
     structure, found = reading.function.structure, [out.aval for out in reading.function.jaxpr.outvars]
     if structure != jax.tree.structure(0) or not jnp.issubdtype(found[0].dtype, jnp.floating):  # pyright: ignore[reportAttributeAccessIssue]
         kind = found[0].dtype if structure == jax.tree.structure(0) else _described(structure)  # pyright: ignore[reportAttributeAccessIssue]
@@ -118,6 +121,13 @@ def _trace_term(term: Term, spec: Parameters, dtype: np.dtype, sample: Any, what
             f"the function {name} of {what} returns {kind}",
             "one real number or one floating-point array",
             "return a single array; step functions of x have no useful derivative, use a smooth one",
+        )
+    missing = missing_rule(reading.function)
+    if missing is not None:
+        raise InputTypeError(
+            f"the function {name} of {what} uses {missing[0]}, through which it cannot be differentiated twice",
+            "a function with a gradient and a Hessian",
+            missing[1],
         )
     return reading
 

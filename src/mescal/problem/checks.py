@@ -5,15 +5,17 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
+from ..checks import real_number
 from ..errors import InputError, InputTypeError
-from ..options import real_number
 
 CHECK_ROWS = 1 << 16  # rows looked at together when data are checked: bounds the memory of the check
 
 
 def check_rows(arrays: Any) -> tuple[Any, int]:
     """A pytree of arrays with one leading axis, and its length."""
+    refuse_traced(arrays, "the data")
     leaves, treedef = jax.tree.flatten(arrays)
     leaves = [_as_array(leaf) for leaf in leaves]
     return jax.tree.unflatten(treedef, leaves), count_rows([leaf.shape for leaf in leaves])
@@ -59,6 +61,18 @@ def real_array(value: Any, what: str, truths: bool = False) -> np.ndarray:
             "real numbers, or an array of them with rows of one length",
             "convert it with numpy.asarray(..., float), and look at what that says",
         ) from None
+
+
+def refuse_traced(value: Any, what: str):
+    """Raise for values that JAX traces, and inside of a function that it compiles, where all that is computed is traced."""
+    inside = isinstance(jax.device_put(np.float32(0)), Tracer)
+    if inside or any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(value)):
+        found = "mescal was called inside of jit or scan" if inside else "JAX traces it (vmap or grad)"
+        raise InputTypeError(
+            f"{what}: {found}",
+            "arrays of numbers, outside of JAX's transformations: mescal decides on the host, and compiles what it needs itself",
+            "state the problem and call mescal outside of jit, grad, vmap and scan; loop over starts and data in Python",
+        )
 
 
 def refuse_masked(value: Any, what: str):

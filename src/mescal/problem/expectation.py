@@ -68,9 +68,9 @@ class Expectation:
             raise InputTypeError(
                 "a product of two expectations",
                 "sums, differences and scalar multiples: E[a] * E[b] is not an expectation of one sample",
-                "make each a constraint of its own, or introduce a variable for one factor",
+                "write mescal.of(lambda a, b: a * b, first, second), or make each a constraint of its own",
             )
-        scalar = _scalar(factor)
+        scalar = as_scalar(factor)
         if scalar is None:
             return NotImplemented
         terms = tuple(Term(scalar * t.coefficient, t.fn, t.source) for t in self.terms)
@@ -78,8 +78,12 @@ class Expectation:
 
     __rmul__ = __mul__
 
-    def __truediv__(self, divisor: Any) -> "Expectation":
-        scalar = _scalar(divisor)
+    def __truediv__(self, divisor: Any) -> Any:
+        if isinstance(divisor, Expectation):
+            from .statements.ratio import Ratio
+
+            return Ratio(self, divisor)
+        scalar = as_scalar(divisor)
         if scalar is None:
             return NotImplemented
         if scalar == 0:
@@ -89,8 +93,8 @@ class Expectation:
     def _refuse(self, *_: Any):
         raise InputTypeError(
             "an expectation in a power, an absolute value, a matrix product or below a fraction line",
-            "sums, differences and scalar multiples of expectations",
-            "compute it inside the function, per sample, or introduce a variable for the expectation",
+            "sums, differences, scalar multiples and ratios of expectations",
+            "compute it inside the function, per sample, or write mescal.of(function, expectation, ...)",
         )
 
     __rtruediv__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __floordiv__ = __rfloordiv__ = _refuse
@@ -154,8 +158,8 @@ def _compare(left: Expectation, right: Any, sign: Literal["<=", ">=", "=="]):
     from .constraint import Constraint
 
     difference = left - right
-    if difference is NotImplemented:
-        return NotImplemented
+    if not isinstance(difference, Expectation):
+        return NotImplemented  # the other side knows how to be compared
     return Constraint(-difference, "<=") if sign == ">=" else Constraint(difference, sign)
 
 
@@ -178,7 +182,8 @@ def _constant(value: Any) -> np.ndarray | None:
     return array
 
 
-def _scalar(value: Any) -> float | None:
+def as_scalar(value: Any) -> float | None:
+    """A factor as a number; None for what knows by itself what to do with an expectation."""
     constant = _constant(value)
     if constant is None:
         return None

@@ -16,7 +16,7 @@ from .over import Source
 from .program import OBJECTIVE, BoundTerm, Family, Program, Rows
 from .row_stream import RowStream
 from .sharding import ShardedRows
-from .source import Population, Sampler
+from .source import Population, Sampler, joined
 from .stored import StoredRows
 from .traced import Traced
 
@@ -100,6 +100,8 @@ def _placed(sources: list[Any], dtype: Any) -> Data | None:
     if len(parts) == 1:
         return parts[0]
     with jax.enable_x64(True):
-        return jax.tree.map(
-            lambda *leaves: jax.device_put(np.concatenate([np.asarray(leaf) for leaf in leaves])), *parts
-        )
+        whole = jax.tree.map(lambda *leaves: joined(leaves), *parts)
+    if dtype is None:
+        for source, first in zip(sources, np.cumsum([0, *(source.size for source in sources)]), strict=False):
+            source.join(whole.samples, int(first))
+    return whole

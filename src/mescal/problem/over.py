@@ -39,7 +39,7 @@ def as_source(over: Any, weights: Any = None) -> Source:
             "arrays with one leading axis, or a mescal.Sampler",
             "collect its samples into an array: numpy.stack(list(samples))",
         )
-    return Population(over, weights)
+    return Population.of(over, weights)
 
 
 def stream(rows: Any) -> RowStream:

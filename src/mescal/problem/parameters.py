@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import InputError, InputTypeError
-from .checks import refuse_masked
+from .checks import refuse_masked, refuse_traced
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,14 @@ class Parameters:
         return self._whole(self.arrays(vector))
 
     def restore(self, vector: Any) -> Any:
-        """The user's pytree in its own types (as far as JAX is set to have them): what a result hands back."""
-        types = [jax.dtypes.canonicalize_dtype(dtype) for dtype in self.dtypes]
-        return self._whole(jax.tree.map(jax.device_put, self._cast(vector, types)))
+        """The user's pytree in its own types: what a result hands back.
+
+        JAX's arrays, as far as JAX is set to have such types; what was given and computed in a wider one stays so, in numpy's.
+        """
+        vector = np.asarray(vector)
+        held = [jax.dtypes.canonicalize_dtype(dtype) for dtype in self.dtypes]
+        types = [own if str(vector.dtype) == own else kind for own, kind in zip(self.dtypes, held, strict=True)]
+        return self._whole(jax.tree.map(_placed, self._cast(vector, types)))
 
     def typed(self, vector: Any) -> Any:
         """The pytree of arrays alone, on the host and in its own types."""
@@ -82,8 +87,20 @@ class Parameters:
         return arrays if self.bare else eqx.combine(arrays, jax.tree.unflatten(self.static_treedef, self.static_leaves))
 
 
+def _placed(leaf: np.ndarray) -> Any:
+    return jax.device_put(leaf) if jax.dtypes.canonicalize_dtype(leaf.dtype) == leaf.dtype else leaf
+
+
+def is_rounded(x: Any, dtype: Any) -> bool:
+    """Whether arrays of `x` hold numbers that `dtype` does not; plain Python numbers ask for no type."""
+    typed = [leaf for leaf in jax.tree.leaves(x) if isinstance(leaf, (np.ndarray, np.generic, jax.Array))]
+    wide = [np.asarray(leaf) for leaf in typed if leaf.dtype == np.float64]
+    return any(not np.array_equal(leaf, leaf.astype(dtype)) for leaf in wide)
+
+
 def flatten_parameters(x: Any, name: str = "x") -> tuple[Parameters, np.ndarray]:
     """Split `x` into its structure and a flat vector (numpy, in the widest of its floating types)."""
+    refuse_traced(x, name)
     leaves = jax.tree.leaves(x)
     for leaf in leaves:
         refuse_masked(leaf, name)

@@ -21,6 +21,8 @@ from .over import Source, refuse_mixtures
 from .parameters import flatten_parameters, refuse_too_large
 from .program import Program
 from .source import Sampler, placed_type
+from .statements.lifting import Lifted
+from .statements.lowering import lower
 
 
 class Problem:
@@ -28,14 +30,12 @@ class Problem:
 
     **Arguments:**
 
-    - `objective`: an expectation, `E(fn, over=data)` or a combination of several; scalar.
+    - `objective`: an expectation, `E(fn, over=data)` or a combination of several, or a statement (`worst`, `cvar`, ...); scalar.
     - `constraints`: a dict from names to comparisons, `{"rate": E(score, over=negatives) <= 0.2}`.
     - `domain`: a closed convex set of `mescal.sets`; default: all of space.
     """
 
-    def __init__(self, objective: Expectation, constraints: Mapping[str, Constraint] | None = None, domain: Any = None):
-        self.objective = _check_objective(objective)
-        self.constraints = _check_constraints({} if constraints is None else constraints)
+    def __init__(self, objective: Any, constraints: Mapping[str, Any] | None = None, domain: Any = None):
         self.domain = Reals() if domain is None else domain
         if not isinstance(self.domain, ConvexSet):
             raise InputTypeError(
@@ -43,6 +43,9 @@ class Problem:
                 "a set of mescal.sets",
                 "write for example domain=mescal.sets.Box(-1.0, 1.0), or Projected(your_projection)",
             )
+        stated = {} if constraints is None else constraints
+        objective, stated, self.domain, self.lifting = lower(objective, stated, self.domain)
+        self.objective, self.constraints = _check_objective(objective), _check_constraints(stated)
         self.domain = self.domain.renewed()
         found: dict[tuple, Source] = {}
         for term in self._all_terms():
@@ -62,12 +65,15 @@ class Problem:
         Its functions are read here, once for a structure and a type, and from then on what they were is what is solved and
         judged: a problem whose functions read something that has changed must be built anew.
         """
-        spec, vector = flatten_parameters(x, name)
+        spec, vector = flatten_parameters(self.lifted(x, name), name)
         key = (spec.key, str(np.dtype(dtype)))
         if key not in self._programs:
             if np.dtype(dtype) != np.float64:
                 self.bind(x, name)  # first, as the judge will need it: JAX may give arrays that it has rounded once
-            self.domain.check(spec.arrays(vector))
+            arrays = spec.arrays(vector)
+            if self.lifting is not None:
+                self.stated_domain.check(arrays.x)  # first: what a user must mend is said without the scalars
+            self.domain.check(arrays)
             with in_precision(dtype):
                 program = bind_terms(self, spec, np.dtype(dtype))
             self._refuse_changed_shapes(program.layout)
@@ -76,10 +82,23 @@ class Problem:
 
     def working_type(self, x: Any, name: str = "x") -> np.dtype:
         """The floating type in which a stochastic solver computes: that of the parameters, as JAX is set to have it."""
-        _, vector = flatten_parameters(x, name)
+        _, vector = flatten_parameters(self.lifted(x, name), name)
         kind = jax.dtypes.canonicalize_dtype(vector.dtype)
         refuse_too_large(vector, kind, name)
         return kind
+
+    def lifted(self, x: Any, name: str = "x") -> Any:
+        """Parameters with the scalars that statements add, at their values at x; without any where there are none."""
+        return self.unlifted(x)[0] if self.lifting is None else self.lifting.lift(x, name)
+
+    @property
+    def stated_domain(self) -> ConvexSet:
+        """The domain as it was stated: of the user's parameters alone."""
+        return self.domain if self.lifting is None else self.lifting.domain
+
+    def unlifted(self, x: Any) -> tuple[Any, dict[str, Any]]:
+        """The user's parameters, and the scalars beside them."""
+        return (x.x, x.auxiliary) if isinstance(x, Lifted) else (x, {})
 
     def with_sources(self, change: Callable[[Source], Source]) -> "Problem":
         """The same functions over other sources: `change` is called once for each of these."""
@@ -93,7 +112,9 @@ class Problem:
             return Expectation(tuple(terms), expectation.constant)
 
         constraints = {name: Constraint(of(c.body), c.kind) for name, c in self.constraints.items()}
-        return Problem(of(self.objective), constraints, self.domain)
+        problem = Problem(of(self.objective), constraints, self.domain)
+        problem.lifting = None if self.lifting is None else self.lifting.over(changed)
+        return problem
 
     def device_data(self, program: Program, dtype: Any = None) -> tuple[Data | None, ...]:
         """The rows of each family as compiled programs see them, floating columns in `dtype` (None: in their own).
@@ -127,7 +148,7 @@ class Problem:
     def __repr__(self) -> str:
         lines = [f"minimise {self.objective}"]
         lines += [f"  {name}: {c}" for name, c in self.constraints.items()]
-        return "\n".join([*lines, f"  x in {self.domain}"])
+        return "\n".join([*lines, f"  x in {self.stated_domain}"])
 
 
 def _has_type(source: Source, dtype: np.dtype) -> bool:

@@ -113,6 +113,17 @@ class Program(eqx.Module):
         nothing = np.zeros_like(self.objective_constant), np.zeros_like(self.constraint_constant)
         return replace(part, fixed=(), objective_constant=nothing[0], constraint_constant=nothing[1])
 
+    def with_fixed_times(self, factor: float) -> "Program":
+        """The same with constants and deterministic terms times a number."""
+        coefficients = np.array(self.coefficients)
+        coefficients[[place for term in self.fixed for place in term.coefficients]] *= factor
+        return replace(
+            self,
+            coefficients=coefficients,
+            objective_constant=factor * self.objective_constant,
+            constraint_constant=factor * self.constraint_constant,
+        )
+
     def contribution(self, k: int, x: jax.Array, rows: Rows, member: Any = 0) -> tuple[jax.Array, jax.Array]:
         """What rows of a family add: to F, shape (n,), and to the rows of c that their member feeds, shape (n, p).
 
@@ -121,8 +132,13 @@ class Program(eqx.Module):
         objective, constraint, *_ = self.sized_contribution(k, x, rows, member)
         return objective, constraint
 
-    def sized_contribution(self, k: int, x: jax.Array, rows: Rows, member: Any = 0) -> tuple[jax.Array, ...]:
-        """`contribution`, and what its terms add in magnitude: the same shapes, terms taken at their absolute values."""
+    def sized_contribution(
+        self, k: int, x: jax.Array, rows: Rows, member: Any = 0, shake: jax.Array | None = None
+    ) -> tuple[jax.Array, ...]:
+        """`contribution`, and what its terms add in magnitude: the same shapes, terms taken at their absolute values.
+
+        With `shake`, functions are shaken by it.
+        """
         family, rows = self.families[k], in_type(rows, x.dtype)
         count = jax.tree.leaves(rows.samples)[0].shape[0]
         starts = self._starts(family)
@@ -136,7 +152,7 @@ class Program(eqx.Module):
             once = (term.fn, term.constants if term.fn.jaxpr.constvars else -1)
             if once not in known:
                 arrays = self.constants[term.constants]
-                each = jax.vmap(lambda row, fn=term.fn, a=arrays: fn(a, x, row))(rows.samples)
+                each = jax.vmap(lambda row, fn=term.fn, a=arrays: _called(fn, a, shake, x, row))(rows.samples)
                 known[once] = each.astype(x.dtype).reshape(count, -1)
             values = known[once] * factor
             if term.slots[0] == OBJECTIVE:
@@ -194,13 +210,13 @@ class Program(eqx.Module):
         objective, constraints, *_ = self.sized_deterministic(x)
         return objective, constraints
 
-    def sized_deterministic(self, x: jax.Array) -> tuple[jax.Array, ...]:
-        """`deterministic`, and the sums of its parts' absolute values."""
+    def sized_deterministic(self, x: jax.Array, shake: jax.Array | None = None) -> tuple[jax.Array, ...]:
+        """`deterministic`, and the sums of its parts' absolute values; with `shake`, functions are shaken by it."""
         objective = jnp.asarray(self.objective_constant, x.dtype)
         constraints = jnp.asarray(self.constraint_constant, x.dtype)
         size, sizes = jnp.abs(objective), jnp.abs(constraints)
         for term in self.fixed:
-            value = jnp.ravel(term.fn(self.constants[term.constants], x)).astype(x.dtype)
+            value = jnp.ravel(_called(term.fn, self.constants[term.constants], shake, x)).astype(x.dtype)
             value = value * jnp.asarray(self.coefficients, x.dtype)[term.coefficients[0]]
             if term.slots[0] == OBJECTIVE:
                 objective, size = objective + value[0], size + jnp.abs(value[0])
@@ -227,6 +243,10 @@ class Program(eqx.Module):
                 spread = jax.vmap(lambda part, g, k=k: self.spread(k, part.T, g))(c, members)
                 constraints = constraints + jnp.sum(spread, axis=0).T
         return objective, constraints
+
+
+def _called(fn: Traced, constants: Any, shake: jax.Array | None, *arguments: Any) -> Any:
+    return fn(constants, *arguments) if shake is None else fn.shaken(constants, shake, *arguments)
 
 
 def in_type(rows: Any, dtype: Any) -> Any:

@@ -1,7 +1,7 @@
-"""The equality form of a problem:  c(x) + kappa s = 0,  s >= 0,  in the joint variable z = (x, s).
+"""The equality form of a problem:  c(x) + sigma + s = 0,  s >= 0,  in the joint variable z = (x, s).
 
-Objective and constraints may be scaled (a positive number for f, one per row for c); slacks carry a unit kappa per
-inequality. Scales are leaves: they can move without compiling anything. Measures are always reported unscaled.
+Objective and constraints may be scaled (a positive number for f, one per row for c), and bounds of inequalities moved inwards by
+sigma. These are leaves: they can move without compiling anything. Measures are always reported unscaled.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ class EqualityForm(eqx.Module):
     domain: ConvexSet
     objective_scale: Any
     constraint_scale: Any
-    slack_unit: Any
+    inward: Any
 
     @property
     def size(self) -> int:
@@ -43,11 +43,11 @@ class EqualityForm(eqx.Module):
         return jnp.concatenate([x, slack.astype(x.dtype)]) if self.program.layout.slack_size else x
 
     def shift(self, slack: jax.Array) -> jax.Array:
-        """What the slacks add to c, shape (m,)."""
-        return self.program.layout.spread_slack(slack * jnp.asarray(self.slack_unit, slack.dtype))
+        """What slacks and moved bounds add to c, shape (m,)."""
+        return self.program.layout.spread_slack(slack) + jnp.asarray(self.inward, slack.dtype)
 
     def evaluate(self, z: jax.Array, drawn: tuple[Rows | None, ...], count: int) -> tuple[jax.Array, jax.Array]:
-        """Scaled F_i, shape (n,), and scaled C_i + kappa s, shape (n, m)."""
+        """Scaled F_i, shape (n,), and scaled C_i + sigma + s, shape (n, m)."""
         x, slack = self.split(z)
         objective, constraints = self.program.evaluate(x, drawn, count)
         return self.scale(objective, constraints + self.shift(slack), z.dtype)
@@ -66,9 +66,9 @@ class EqualityForm(eqx.Module):
         )
 
     def _slack_columns(self, dtype: Any) -> jax.Array:
-        """The derivative of kappa s in the rows of c, shape (m, k)."""
+        """The derivative of s in the rows of c, shape (m, k)."""
         layout = self.program.layout
-        return jnp.asarray(np.eye(layout.size)[:, layout.inequality], dtype) * jnp.asarray(self.slack_unit, dtype)
+        return jnp.asarray(np.eye(layout.size)[:, layout.inequality], dtype)
 
     def scale(self, objective: jax.Array, constraints: jax.Array, dtype) -> tuple[jax.Array, jax.Array]:
         """Objective and constraints in the solver's units."""
@@ -80,7 +80,7 @@ class EqualityForm(eqx.Module):
         """What a gradient of weight . c has in the slacks, given the weights of the scaled rows."""
         layout = self.program.layout
         scaled = weight * jnp.asarray(self.constraint_scale, weight.dtype)
-        return scaled[np.flatnonzero(layout.inequality)] * jnp.asarray(self.slack_unit, weight.dtype)
+        return scaled[np.flatnonzero(layout.inequality)]
 
     def project(self, z: jax.Array) -> jax.Array:
         """Projection onto X x {s >= 0}."""
@@ -108,4 +108,4 @@ class EqualityForm(eqx.Module):
 def equality_form(program: Program, domain: ConvexSet) -> EqualityForm:
     """The unscaled equality form."""
     layout = program.layout
-    return EqualityForm(program, domain, np.float64(1.0), np.ones(layout.size), np.ones(layout.slack_size))
+    return EqualityForm(program, domain, np.float64(1.0), np.ones(layout.size), np.zeros(layout.size))

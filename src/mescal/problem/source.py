@@ -8,9 +8,11 @@ Populations over many devices are in `sharding`, those that stay on disk in `sto
 Populations are sampled i.i.d. with replacement: the U-statistic surrogate needs independent draws.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import count
 from typing import Any
+from weakref import WeakValueDictionary
 
 import jax
 import jax.numpy as jnp
@@ -29,6 +31,10 @@ from .checks import (
 from .digest import digest_array, digest_of
 from .program import Rows
 from .traced import Reading, trace
+
+ALIGNMENT = 64  # bytes: memory that begins elsewhere is copied by XLA (its CPU client's kMinAlign)
+
+_numbers = count()
 
 
 class Sampler:
@@ -125,10 +131,44 @@ class Population:
     def __init__(self, arrays: Any, weights: Any = None):
         rows, self.size = check_rows(arrays)
         self.weights = None if weights is None else check_weights(weights, self.size)
-        self._identity = ("population", *map(id, jax.tree.leaves(arrays)), None if weights is None else id(weights))
-        self._alive = (arrays, weights)  # identities are of living objects only
+        self._number, self._first = next(_numbers), 0
         with jax.enable_x64(True):
-            self.arrays = jax.tree.map(lambda leaf: leaf if isinstance(leaf, jax.Array) else _copied(leaf), rows)
+            self._kept = jax.tree.map(lambda leaf: leaf if isinstance(leaf, jax.Array) else _copied(leaf), rows)
+
+    @classmethod
+    def of(cls, arrays: Any, weights: Any = None) -> "Population":
+        """The population of these arrays: the one that was made of the same objects before, unless they were written into since.
+
+        So two expectations over the same arrays are over one source, and share one copy.
+        """
+        objects = (*map(id, jax.tree.leaves(arrays)), None if weights is None else id(weights))
+        known = _known.get(objects)
+        if known is None or not known._holds(arrays, weights):  # another object may live at the same place by now
+            known = _known[objects] = cls(arrays, weights)
+        return known
+
+    def _holds(self, arrays: Any, weights: Any) -> bool:
+        """Whether these are its rows and weights, bit for bit."""
+        rows, size = check_rows(arrays)
+        given = None if weights is None else check_weights(weights, size)
+        own = self.weights
+        alike = given is None if own is None else given is not None and np.array_equal(given, own)
+        if size != self.size or not alike or jax.tree.structure(rows) != jax.tree.structure(self._kept):
+            return False
+        pairs = zip(jax.tree.leaves(rows), jax.tree.leaves(self.arrays), strict=True)
+        return all(leaf is own or _are_same(leaf, own) for leaf, own in pairs)
+
+    @property
+    def arrays(self) -> Any:
+        """Its rows: arrays of its own, or a part of those that it is joined into."""
+        if jax.tree.leaves(self._kept)[0].shape[0] == self.size:
+            return self._kept
+        cut = slice(self._first, self._first + self.size)
+        return jax.tree.map(lambda leaf: _on_host(leaf)[cut], self._kept)
+
+    def join(self, whole: Any, first: int):
+        """Rows `first`, ... of larger arrays are this population's from now on: they need not be kept twice."""
+        self._kept, self._first = whole, first
 
     @property
     def weighted(self) -> bool:
@@ -137,12 +177,12 @@ class Population:
 
     @property
     def key(self) -> tuple:
-        """What makes two sources the same source: the same array objects and weights."""
-        return self._identity
+        """What makes two sources the same source: being one; see `of`."""
+        return ("population", self._number)
 
     def sample_shape(self) -> Any:
         """Shapes and types of one row."""
-        return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), self.arrays)
+        return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), self._kept)
 
     def check(self, drawn: bool = False):
         """Refuse NaN and infinity, looking at a bounded number of rows at a time; `drawn` says that a sampler made them."""
@@ -154,7 +194,7 @@ class Population:
     def digest(self) -> str:
         """Of every row and weight; rows that only other processes have are left out."""
         leaves, structure = jax.tree.flatten(self.arrays)
-        parts = [digest_array(leaf) for leaf in leaves if leaf.is_fully_addressable]
+        parts = [digest_array(leaf) for leaf in leaves if getattr(leaf, "is_fully_addressable", True)]
         return digest_of(str(structure), parts, None if self.weights is None else digest_array(self.weights))
 
     def at(self, indices: np.ndarray) -> Rows:
@@ -167,12 +207,14 @@ class Population:
         kinds = jax.tree.map(lambda leaf: placed_type(leaf.dtype, dtype), self.arrays)
         with jax.enable_x64(True):
             weights = None if self.weights is None else _copied(self.weights.astype(dtype or np.float64))
-            return Rows(
-                jax.tree.map(lambda leaf, t: leaf if leaf.dtype == t else leaf.astype(t), self.arrays, kinds), weights
-            )
+            samples = jax.tree.map(lambda leaf, t: leaf if leaf.dtype == t else leaf.astype(t), self.arrays, kinds)
+            return Rows(jax.tree.map(jnp.asarray, samples), weights)
 
     def __repr__(self) -> str:
         return f"Population({self.size} rows{', weighted' if self.weighted else ''})"
+
+
+_known: WeakValueDictionary[Any, Population] = WeakValueDictionary()
 
 
 def placed_type(own: Any, dtype: Any) -> np.dtype:
@@ -186,10 +228,34 @@ def _copied(array: Any) -> jax.Array:
     """On the device, and nobody else's: a CPU may share the memory of what it is given, and is given a copy then."""
     placed = jax.device_put(array).block_until_ready()
     shared = isinstance(host := _on_host(placed), np.ndarray) and np.may_share_memory(host, array)
-    return jax.device_put(np.array(array)) if shared else placed
+    return joined([array]) if shared else placed
+
+
+def joined(parts: Sequence[Any]) -> jax.Array:
+    """Rows one after the other, on the device; on the host they are in a place that a CPU need not copy them from."""
+    parts = [np.asarray(part) for part in parts]
+    shape = sum(len(part) for part in parts), *parts[0].shape[1:]
+    size = int(np.prod(shape)) * parts[0].dtype.itemsize
+    room = np.empty(size + ALIGNMENT, np.uint8)
+    start = -room.ctypes.data % ALIGNMENT
+    whole = room[start : start + size].view(parts[0].dtype).reshape(shape)
+    np.concatenate(parts, out=whole)
+    return jax.device_put(whole)
+
+
+def _are_same(one: Any, other: Any) -> bool:
+    """Whether two arrays hold the same bits, looking at a bounded number of rows at a time."""
+    here = all(getattr(array, "is_fully_addressable", True) for array in (one, other))
+    if not here or one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    one, other = _on_host(one), _on_host(other)
+    cuts = (slice(start, start + CHECK_ROWS) for start in range(0, len(one), CHECK_ROWS))
+    return all(np.asarray(one[cut]).tobytes() == np.asarray(other[cut]).tobytes() for cut in cuts)
 
 
 def _on_host(leaf: Any) -> Any:
+    if isinstance(leaf, np.ndarray):
+        return leaf
     if leaf.is_fully_addressable and all(d.platform == "cpu" for d in leaf.devices()):
         return np.asarray(leaf)  # a view: slicing it copies nothing
     return leaf

@@ -22,7 +22,14 @@ from jax.core import eval_jaxpr
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
 COMPILED = ("jit", "pjit")
+CALLED = ("checkpoint", "remat", "remat2", "closed_call", "core_call")
 RULES = ("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr")
+# Equations that move numbers about, and round none. (Those that put numbers together are not among them: a sum of what they make is
+# known as well as each of its numbers is, those that do not depend on x included.)
+UNROUNDED = {
+    *("reshape", "broadcast_in_dim", "squeeze", "transpose", "rev", "slice", "copy", "copy_p", "expand_dims"),
+    *("neg", "abs", "dynamic_slice", "gather", "split", "unstack"),
+}
 BODIES = ("call_jaxpr", "fun_jaxpr")  # of equations with rules: what they compute where no derivative is taken
 NAMES = {"name", "debug_info", "ctx_mesh"}  # parameters of equations that change nothing
 
@@ -38,6 +45,11 @@ class Traced:
     def __call__(self, constants: Sequence[Any], *arguments: Any) -> Any:
         """The function at `arguments`, with the arrays that it closes over."""
         leaves = eval_jaxpr(self.jaxpr, constants, *jax.tree.leaves(arguments))
+        return jax.tree.unflatten(self.structure, leaves)
+
+    def shaken(self, constants: Sequence[Any], shake: Any, *arguments: Any) -> Any:
+        """The function with every number that it computes from its first argument times 1 + shake, as rounding would have it."""
+        leaves = _shaken(self.jaxpr, (*constants, *jax.tree.leaves(arguments)), {self.jaxpr.invars[0]}, shake)
         return jax.tree.unflatten(self.structure, leaves)
 
     @property
@@ -86,6 +98,101 @@ def evaluate_equation(jaxpr: Jaxpr, equation: JaxprEqn, operands: Sequence[Any])
     }
     single = jaxpr.replace(constvars=[], invars=list(given), outvars=equation.outvars, eqns=[equation])
     return eval_jaxpr(single, (), *given.values())
+
+
+def body_of(equation: JaxprEqn) -> ClosedJaxpr | None:
+    """The one function that an equation calls as it is, without a rule of its own for derivatives."""
+    if equation.primitive.name not in (*COMPILED, *CALLED):
+        return None
+    inner = equation.params.get("jaxpr", equation.params.get("call_jaxpr"))
+    return ClosedJaxpr(inner, ()) if isinstance(inner, Jaxpr) else inner
+
+
+class Loop(NamedTuple):
+    """A `scan` taken apart: its body, and which of its operands are carried on and which are read row by row."""
+
+    body: ClosedJaxpr
+    constants: int
+    carried: int
+    length: int
+    reverse: bool
+
+    @classmethod
+    def of(cls, equation: JaxprEqn) -> "Loop | None":
+        if equation.primitive.name != "scan":
+            return None
+        given = equation.params
+        return cls(given["jaxpr"], given["num_consts"], given["num_carry"], given["length"], given["reverse"])
+
+    def moves(self, operands: Sequence[bool]) -> list[bool]:
+        """Which operands move once what is carried has gone round, given which of them do at first."""
+        moving = list(operands)
+        while True:
+            inside = {v for v, moves in zip(self.body.jaxpr.invars, moving, strict=True) if moves}
+            out = [
+                not isinstance(v, Literal) and v in _reached(self.body.jaxpr, inside) for v in self.body.jaxpr.outvars
+            ]
+            now = [
+                moves or (self.constants <= i < self.constants + self.carried and out[i - self.constants])
+                for i, moves in enumerate(moving)
+            ]
+            if now == moving:
+                return moving
+            moving = now
+
+    def run(self, step: Callable, carry: Any, rows: Any) -> tuple[Any, Any]:
+        """The loop with another body, (carry, row) -> (carry, out)."""
+        return jax.lax.scan(step, carry, rows, length=self.length, reverse=self.reverse)
+
+
+def _reached(jaxpr: Jaxpr, moving: set) -> set:
+    """The variables that depend on those in `moving`, these among them."""
+    for equation in jaxpr.eqns:
+        if any(not isinstance(atom, Literal) and atom in moving for atom in equation.invars):
+            moving = moving | set(equation.outvars)
+    return moving
+
+
+def _shaken_loop(loop: Loop, operands: Sequence[Any], carried: Sequence[bool], shake: Any) -> list[Any]:
+    inside = {v for v, moves in zip(loop.body.jaxpr.invars, loop.moves(carried), strict=True) if moves}
+    fixed, ends = operands[: loop.constants], loop.constants + loop.carried
+
+    def step(carry, row):
+        given = (*loop.body.consts, *fixed, *carry, *row)
+        results = _shaken(loop.body.jaxpr, given, inside, shake)
+        return tuple(results[: loop.carried]), tuple(results[loop.carried :])
+
+    return list(sum(loop.run(step, tuple(operands[loop.constants : ends]), tuple(operands[ends:])), ()))
+
+
+def _shaken(jaxpr: Jaxpr, arguments: Sequence[Any], moving: set, shake: Any) -> list[Any]:
+    """Results of a jaxpr at its constants and arguments; branches, and functions with rules of their own, as a whole."""
+    values: dict[Any, Any] = dict(zip((*jaxpr.constvars, *jaxpr.invars), arguments, strict=True))
+
+    def read(atom: Any) -> Any:
+        return atom.val if isinstance(atom, Literal) else values[atom]
+
+    for equation in jaxpr.eqns:
+        operands = [read(atom) for atom in equation.invars]
+        carried = [not isinstance(atom, Literal) and atom in moving for atom in equation.invars]
+        inner, loop = body_of(equation), Loop.of(equation)
+        if inner is not None and any(carried):
+            inside = {v for v, moves in zip(inner.jaxpr.invars, carried, strict=True) if moves}
+            results = _shaken(inner.jaxpr, (*inner.consts, *operands), inside, shake)
+        elif loop is not None and any(carried):
+            results = _shaken_loop(loop, operands, carried, shake)
+        else:
+            results = evaluate_equation(jaxpr, equation, operands)
+            if any(carried) and equation.primitive.name not in UNROUNDED:
+                results = [_times(value, shake) for value in results]
+        if any(carried):
+            moving = moving | set(equation.outvars)
+        values |= dict(zip(equation.outvars, results, strict=True))
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+def _times(value: Any, shake: Any) -> Any:
+    return value * (1 + shake).astype(value.dtype) if jnp.issubdtype(value.dtype, jnp.inexact) else value
 
 
 def _opened(program: ClosedJaxpr) -> ClosedJaxpr:

@@ -4,9 +4,9 @@ import numbers
 from dataclasses import dataclass
 from typing import Any
 
+from ..checks import real_number
 from ..datasets.lookup import unknown_name
 from ..errors import InputError, InputTypeError
-from ..options import real_number
 
 Value = float | int | str
 

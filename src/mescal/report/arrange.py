@@ -11,6 +11,8 @@ from .look import in_order, looks
 from .numbers import short
 from .view import View
 
+APART = ("seed", "solver", "options", "code")  # entries of a config that make no series of their own
+
 
 @dataclass(frozen=True, eq=False)
 class Series:
@@ -53,11 +55,7 @@ class Group:
     @property
     def tolerance_text(self) -> str:
         """The tolerance in words."""
-        tol = self.tolerance
-        text = (
-            f"{tol.gradient:g}" if tol.gradient == tol.curvature else f"{tol.gradient:g}, curvature {tol.curvature:g}"
-        )
-        return text if tol.relative is None else f"{text}, relative {tol.relative:g}"
+        return str(self.tolerance)
 
 
 def arrange(runs: Sequence[StoredRun]) -> list[Group]:
@@ -99,7 +97,7 @@ def _series_labels(views: list[View]) -> dict[str, list[View]]:
         differ = {
             name: value
             for name, value in view.config.items()
-            if name not in ("seed", "solver", "options") and any(config.get(name) != value for config in same)
+            if name not in APART and any(config.get(name) != value for config in same)
         }
         series.setdefault(_with(view.solver, differ), []).append(view)
     return series

@@ -1,6 +1,6 @@
 """The small print that makes a run repeatable: key figures, settings, versions, machine."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .arrange import Group
@@ -14,48 +14,43 @@ HIDDEN = ("schema",)
 def facts(group: Group) -> str:
     """The key figures of a single run."""
     (view,) = group.views
-    if not view.ended:
+    result, about = view.result, view.about
+    if result is None or about is None:
         return ""
-    pairs = [
-        ("Objective", _optimum(view), number(view.number("objective"), 6), ("objective",)),
-        ("Work", "gradients + 2 HVPs", count(view.number("work", "total")), ("work", "total")),
-        ("Outer iterations", "", count(view.number("outer_iterations")), ("outer_iterations",)),
-        ("Seconds", f"of which {seconds(view.number('seconds', 'compile'))} compiling",
-         seconds(view.number("seconds", "total")), ("seconds", "total")),
-        ("Relative stationarity", "stationarity × max(1, |x|)",
-         number(view.number("certificate", "relative_stationarity")), ("certificate", "relative_stationarity")),
-    ]  # fmt: skip
+    optimum = "" if about.optimum is None else f"best known: {number(about.optimum, 6)}"
+    flat = result.certificate.relative_stationarity
+    pairs: list[tuple[str, str, float, Callable[[float], str]]] = [
+        ("Objective", optimum, result.objective, lambda v: number(v, 6)),
+        ("Work", "gradients + 2 HVPs", result.work.total, count),
+        ("Outer iterations", "", result.outer_iterations, count),
+        ("Seconds", f"of which {seconds(result.seconds.compile)} compiling", result.seconds.total, seconds),
+        ("Relative stationarity", "stationarity × max(1, |x|)", flat.value, number),
+    ]
     marked = (
         (
             text(title),
-            tag("span", shown, data_value=repr(view.number(*path))) + (f"<small>{text(note)}</small>" if note else ""),
+            tag("span", shown(value), data_value=repr(float(value))) + (f"<small>{text(note)}</small>" if note else ""),
         )
-        for title, note, shown, path in pairs
+        for title, note, value, shown in pairs
     )
     return definitions(marked, class_="facts")
 
 
-def _optimum(view: View) -> str:
-    """The best objective known, where one is."""
-    return "" if view.result.get("optimum") is None else f"best known: {number(view.number('optimum'), 6)}"
-
-
 def size(view: View) -> str:
     """The size of the problem, as an addition to its description."""
-    statement = view.result.get("statement")
-    if not isinstance(statement, Mapping):
+    statement = None if view.about is None else view.about.statement
+    if statement is None:
         return ""
-    rows = statement.get("population")
-    data = "a stream of samples" if rows is None else f"{rows:,} samples"
-    return f" ({statement.get('dimension', 0):,} parameters, {data})"
+    data = "a stream of samples" if statement.population is None else f"{statement.population:,} samples"
+    return f" ({statement.dimension:,} parameters, {data})"
 
 
 def settings(groups: Sequence[Group]) -> str:
     """What was asked and where it ran; what differs between runs is listed with all its values."""
     views = [view for group in groups for view in group.views]
     asked = _merged([_flat(view.config) for view in views])
-    versions = _merged([_flat(view.result.get("versions", {})) for view in views if view.ended])
-    machine = _merged([_flat(view.result.get("machine", {})) for view in views if view.ended])
+    versions = _merged([_flat(view.about.versions) for view in views if view.about is not None])
+    machine = _merged([_flat(view.about.machine) for view in views if view.about is not None])
     lists = [("Settings", asked), ("Versions", versions), ("Machine", machine)]
     columns = (f"<div><h3>{title}</h3>{definitions(pairs)}</div>" for title, pairs in lists if pairs)
     return tag("div", "".join(columns), class_="settings")

@@ -6,11 +6,12 @@ kilobytes, can be read in a mail viewer that blocks scripts, prints as it stands
 """
 
 import string
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
 
+from ..errors import InputError
 from ..experiments.store import PAGE, StoredRun
 from ..files import as_path, refuse_foreign, write_text
 from .arrange import Group, arrange
@@ -26,25 +27,30 @@ from .verdict import headline, verdict
 MOST_OPEN = 12  # runs up to which the table of every run is open from the start
 
 
-def write_report(runs: Sequence[StoredRun], path: Path | str) -> Path:
+def write_report(
+    runs: Sequence[StoredRun], path: Path | str, left_out: Mapping[Path, InputError] | None = None
+) -> Path:
     """Write the page of some runs into a file.
 
     **Arguments:**
 
     - `runs`: stored runs, of one problem or many; runs that have not ended are named and not counted as certified.
     - `path`: the file to write; an older page is replaced, as a whole or not at all, and no other file.
+    - `left_out`: folders that could not be read, and why: the page lists them.
     """
     file = as_path(path, "path")
     refuse_foreign(file, PAGE)
-    write_text(file, render(runs))
+    write_text(file, render(runs, left_out or {}))
     return file
 
 
-def render(runs: Sequence[StoredRun]) -> str:
+def render(runs: Sequence[StoredRun], left_out: Mapping[Path, InputError] | None = None) -> str:
     """The page as text."""
     groups = arrange(runs)
     several = sum(len(group.views) for group in groups) > 1
     parts = [_header(groups), verdict(groups)]
+    if left_out:
+        parts.append(_section("Left out", _damaged(left_out)))
     if several:
         parts.append(_section("Comparison", comparison(groups)))
     else:
@@ -94,13 +100,19 @@ def _header(groups: Sequence[Group]) -> str:
         line = (
             f"{len(views)} runs: {', '.join(solvers)}; {seeds(groups) if any(v.ended for v in views) else 'none ended'}"
         )
-    described = view.result.get("description") if len({v.problem for v in views}) == 1 else None
+    described = view.about.description if view.about is not None and len({v.problem for v in views}) == 1 else ""
     about = f"<p>{text(described)}{text(size(view))}</p>" if described else ""
     return f'<header><p class="eyebrow">mescal report</p><h1>{text(_title(groups))}</h1>{about}<p>{text(line)}</p></header>'
 
 
 def _section(title: str, content: str) -> str:
     return tag("section", f"<h2>{text(title)}</h2>{content}")
+
+
+def _damaged(left_out: Mapping[Path, InputError]) -> str:
+    """Which folders could not be read, what was found there, and what to do."""
+    items = "".join(tag("li", f"{text(path)}: {text(error)}") for path, error in left_out.items())
+    return f"<p>These runs could not be read, and nothing on this page is about them.</p>{tag('ul', items)}"
 
 
 def _group(index: int, group: Group, several: bool) -> str:

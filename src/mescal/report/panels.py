@@ -13,7 +13,7 @@ from .view import MEASURES
 EXACT = {
     "curvature": ("Minimum eigenvalue", "of the augmented Lagrangian's Hessian"),
     "stationarity": ("Stationarity", "norm of the Lagrangian's projected gradient"),
-    "feasibility": ("Feasibility", "norm of the constraint violation"),
+    "feasibility": ("Feasibility", "|c + s|, of violation and complementarity"),
     "objective": ("Objective", "value at the iterate"),
     "multipliers": ("Multipliers", "Euclidean norm of all of them"),
 }
@@ -81,8 +81,9 @@ def _panel(group: Group, measure: str, work: Scale) -> Panel:
 
 
 def _limit(group: Group, measure: str) -> float | None:
-    limits = {"curvature": -group.tolerance.curvature}
-    return limits.get(measure, group.tolerance.gradient if measure in MEASURES else None)
+    """What the runs' certificates are held to; the paper's feasibility is not, where its parts are."""
+    check = group.ended[0].checks.get(measure)
+    return None if check is None else check.limit
 
 
 def _scale(measure: str, values: np.ndarray, limit: float | None) -> Scale:
@@ -90,6 +91,8 @@ def _scale(measure: str, values: np.ndarray, limit: float | None) -> Scale:
         return signed_scale(values, -limit, -limit / FINE)
     if limit is not None:
         return log_scale(values, [limit, 3 * limit], floor=limit * 10.0**-DECADES)
+    if measure == "feasibility":
+        return log_scale(values)
     if measure == "objective" and values.size and values.min() > 0 and values.max() > STEEP * values.min():
         return log_scale(values)
     if measure == "multipliers":

@@ -5,11 +5,14 @@ about what it needs. A cell carries its number unrounded in `data-value`; the pa
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from ..experiments.table import Spread
+from ..run import Result
 from .arrange import Group, Series
 from .markup import tag, text
 from .numbers import count, number, seconds, work_tick
@@ -79,7 +82,7 @@ def comparison(groups: Sequence[Group]) -> str:
     columns += [Column("Outer iterations", "median")]
     rows = []
     for index, group in enumerate(groups):
-        base = _median(group.series[0], lambda view: view.number("work", "total"))[0]
+        base = _median(group.series[0], lambda result: result.work.total)[0]
         place = _place(groups, group, f'<a href="#group-{index}">{_breakable(group.label)}</a>')
         rows += [[*place, *_compared(series, base, head=not place)] for series in group.series]
     return table(columns, rows, "Medians over the seeds of certified runs; below them the smallest and largest")
@@ -108,11 +111,11 @@ def _breakable(name: str) -> str:
 
 def _compared(series: Series, base: float, head: bool) -> list[str]:
     certified = sum(view.certified for view in series.views)
-    work, work_range = _median(series, lambda view: view.number("work", "total"), work_tick)
-    time, time_range = _median(series, lambda view: view.seconds, seconds)
-    objective, objective_range = _median(series, lambda view: view.number("objective"), lambda v: number(v, 4))
-    flat, flat_range = _median(series, lambda view: view.number("certificate", "relative_stationarity"), number)
-    outer, outer_range = _median(series, lambda view: view.number("outer_iterations"), number)
+    work, work_range = _median(series, lambda result: result.work.total, work_tick)
+    time, time_range = _median(series, lambda result: result.seconds.running, seconds)
+    objective, objective_range = _median(series, lambda result: result.objective, lambda v: number(v, 4))
+    flat, flat_range = _median(series, lambda result: result.certificate.relative_stationarity, number)
+    outer, outer_range = _median(series, lambda result: result.outer_iterations, number)
     return [
         word(series.label, dot(series), head=head),
         word(_statuses(series), f"{text(_statuses(series))}<small>{certified} of {len(series.views)} runs</small>"),
@@ -125,34 +128,34 @@ def _compared(series: Series, base: float, head: bool) -> list[str]:
     ]
 
 
-def _median(series: Series, of: Callable[[View], float], shown: Callable[[float], str] = number) -> tuple[float, str]:
+def _median(series: Series, of: Callable[[Result], Any], shown: Callable[[float], str] = number) -> tuple[float, str]:
     """The median over certified runs, and their range in words where there is one."""
-    values = [of(view) for view in series.views if view.certified]
-    if not values:
+    spread = Spread.of(view.number(of) for view in series.views if view.certified)
+    if spread is None:
         return math.nan, ""
-    low, high = shown(min(values)), shown(max(values))
-    return float(np.median(values)), "" if low == high else f"{low} to {high}"
+    low, high = shown(spread.low), shown(spread.high)
+    return spread.median, "" if low == high else f"{low} to {high}"
 
 
 def _statuses(series: Series) -> str:
-    names = [_status(view) for view in series.views]
+    names = [view.status for view in series.views]
     different = list(dict.fromkeys(names))
     return different[0] if len(different) == 1 else ", ".join(f"{names.count(name)} {name}" for name in different)
 
 
-def _status(view: View) -> str:
-    return str(view.result["status"]).replace("_", " ") if view.ended else "no result yet"
-
-
 # --- every run --------------------------------------------------------------------------------------------------------
 
+CERTIFICATE = ("stationarity", "feasibility", "violation", "complementarity", "curvature", "relative_stationarity")
+WORK = ("total", "gradients", "hvps", "certificate")
 EVERY = (
     Column("Solver", numeric=False),
     Column("Seed"),
     Column("Status", numeric=False),
     Column("Objective"),
     Column("Stationarity"),
-    Column("Feasibility"),
+    Column("Feasibility", "|c + s|: the paper's measure, of violation and complementarity"),
+    Column("Violation", "how far the constraints are exceeded"),
+    Column("Complementarity", "how far constraints with a multiplier lie from their bounds"),
     Column("Curvature", "on the cone that decides"),
     Column("Relative stationarity"),
     Column("Work", "gradients + 2 Hessian-vector products per sample"),
@@ -177,19 +180,25 @@ def every_run(groups: Sequence[Group]) -> str:
 
 
 def _every(series: Series, view: View, head: bool) -> list[str]:
-    certificate = ("stationarity", "feasibility", "curvature", "relative_stationarity")
     return [
         word(series.label, dot(series), head=head),
         figure(view.seed, lambda v: f"{v:.0f}"),
-        word(_status(view)),
-        figure(view.number("objective"), lambda v: number(v, 6)),
-        *(figure(view.number("certificate", name), number) for name in certificate),
-        *(figure(view.number("work", name), count) for name in ("total", "gradients", "hvps", "certificate")),
-        figure(view.number("outer_iterations"), count),
-        figure(view.number("seconds", "total"), seconds),
-        figure(view.number("seconds", "compile"), seconds),
+        word(view.status),
+        figure(view.number(lambda result: result.objective), lambda v: number(v, 6)),
+        *(_measure(view, name) for name in CERTIFICATE),
+        *(figure(view.number(lambda result, name=name: getattr(result.work, name)), count) for name in WORK),
+        figure(view.number(lambda result: result.outer_iterations), count),
+        figure(view.number(lambda result: result.seconds.total), seconds),
+        figure(view.number(lambda result: result.seconds.compile), seconds),
         word(view.place),
     ]
+
+
+def _measure(view: View, name: str) -> str:
+    """A measure of the certificate, marked where its bound misses the tolerance."""
+    missed = name in view.checks and not view.checks[name].met
+    value = view.number(lambda result: getattr(result.certificate, name))
+    return figure(value, lambda v: f"✗ {number(v)}" if missed else number(v))
 
 
 # --- constraints ------------------------------------------------------------------------------------------------------
@@ -216,9 +225,11 @@ def _constraint_rows(series: Series) -> tuple[list[list[str]], int]:
     if not views:
         return [], 0
     rows, left_out = [], 0
-    for name in views[0].result.get("constraints", {}):
-        values, multipliers = _stack(views, "constraints", name), _stack(views, "multipliers", name)
-        slack = _stack(views, "slack", name)
+    results = [view.result for view in views if view.result is not None]
+    for name in results[0].certificate.constraints:
+        values = _stack(name, [result.certificate.constraints for result in results])
+        multipliers = _stack(name, [result.multipliers for result in results])
+        slack = _stack(name, [result.slack for result in results])
         order = np.argsort(-np.abs(np.median(multipliers, axis=0)), kind="stable")[:MOST_ROWS]
         left_out += values.shape[1] - len(order)
         for i in sorted(order):
@@ -231,9 +242,9 @@ def _constraint_rows(series: Series) -> tuple[list[list[str]], int]:
     return rows, left_out
 
 
-def _stack(views: Sequence[View], what: str, name: str) -> np.ndarray:
+def _stack(name: str, of_runs: Sequence[Mapping[str, np.ndarray]]) -> np.ndarray:
     """One row per run: the flat values of a constraint; no columns where there are none."""
-    return np.stack([np.ravel(np.asarray(view.result.get(what, {}).get(name, []), np.float64)) for view in views])
+    return np.stack([np.ravel(rows.get(name, np.zeros(0))) for rows in of_runs])
 
 
 def _spread(values: np.ndarray) -> str:

@@ -4,7 +4,6 @@ import re
 from collections.abc import Sequence
 
 from .arrange import Group, Series
-from .gauges import GAUGES
 from .markup import tag, text
 from .numbers import number
 from .view import View
@@ -17,7 +16,7 @@ def verdict(groups: Sequence[Group]) -> str:
     heading = headline(groups)
     said = tag("p", f'<span aria-hidden="true">{"✓" if good else "✗"}</span> {text(heading)}', class_="headline")
     if len(views) == 1:
-        listed = "" if good else f"<p>{_story(groups[0], views)}</p>"
+        listed = "" if good else f"<p>{_story(views)}</p>"
     else:
         items = [item for group in groups for series in group.series for item in _not_certified(group, series)]
         listed = tag("ul", "".join(tag("li", item) for item in items)) if items else ""
@@ -49,7 +48,8 @@ def _explanation(groups: Sequence[Group]) -> str:
         return "Nothing is claimed about a point without a certificate."
     every = len(certified) == sum(len(group.views) for group in groups)
     what = "The certified points are" if not every else "The point is" if len(certified) == 1 else "Each point is"
-    tolerances = " or ".join(dict.fromkeys(group.tolerance_text for group in groups))
+    of = (group.tolerance_text for group in groups if any(view.certified for view in group.views))
+    tolerances = " or ".join(dict.fromkeys(of))
     return (
         f"{what} stationary, feasible and without negative curvature to the tolerance {tolerances}, "
         "measured afresh in double precision, independently of the solver."
@@ -66,38 +66,32 @@ def _not_certified(group: Group, series: Series) -> list[str]:
     for (sentence, _), views in reasons.items():
         seeds = ", ".join(str(view.seed) for view in views)
         who = f"{group.label} at {group.tolerance_text}, {series.label}, seed{'s' if len(views) > 1 else ''} {seeds}"
-        items.append(f"<b>{text(who)}:</b> {text(sentence)} {_story(group, views)}")
+        items.append(f"<b>{text(who)}:</b> {text(sentence)} {_story(views)}")
     return items
 
 
-def _story(group: Group, views: Sequence[View]) -> str:
+def _story(views: Sequence[View]) -> str:
     """Which measures are missed, if the run is one, and what to do."""
-    failing = _failing(group, views[0]) if len(views) == 1 else ""
+    failing = _failing(views[0]) if len(views) == 1 else ""
     return f"{text(failing)} <em>What to do:</em> {text(_reason(views[0])[1])}"
 
 
 def _reason(view: View) -> tuple[str, str]:
-    if not view.ended:
+    if view.result is None:
         return (
             "It has no result: it is still running, or was stopped.",
             f"Wait for it, or carry it on: mescal resume {view.place}",
         )
-    if view.status is not None:
-        return view.status.sentence, view.status.advice
-    return str(view.result.get("verdict") or view.result.get("status")), "Look at the certificate."
+    return view.result.status.sentence, view.result.status.advice
 
 
-def _failing(group: Group, view: View) -> str:
+def _failing(view: View) -> str:
     """The measures that miss their tolerance, in words."""
-    if not view.ended:
-        return ""
-    found = []
-    for gauge in GAUGES:
-        limit, reading = gauge.limit(group), view.reading(gauge.measure)
-        if limit is not None and not gauge.passes(reading, limit):
-            sign = "below" if gauge.measure == "curvature" else "above"
-            found.append(f"{gauge.title} {number(gauge.bound(reading))} is {sign} {number(limit)}.")
-    return " ".join(found)
+    return " ".join(
+        f"{check.name.capitalize()} {number(check.bound)} is {'below' if check.sign == '>=' else 'above'} {number(check.limit)}."
+        for check in view.checks.values()
+        if not check.met
+    )
 
 
 def warnings(groups: Sequence[Group]) -> str:
@@ -109,7 +103,7 @@ def warnings(groups: Sequence[Group]) -> str:
             for view in series.ended:
                 where = f"{group.label}, " if len(groups) > 1 else ""
                 who = f"{where}{series.label}, seed {view.seed}: " if several else ""
-                for sentence in dict.fromkeys(view.warnings):
+                for sentence in dict.fromkeys(view.result.certificate.warnings if view.result else ()):
                     concerned.setdefault(re.sub(r"\d[\d.e+-]*", "", sentence), []).append(who + sentence)
     if not concerned:
         return ""

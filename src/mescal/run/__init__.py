@@ -4,4 +4,5 @@ from . import checkpoint as checkpoint
 from .history import History as History, Row as Row
 from .minimize import minimize as minimize
 from .result import Result as Result
+from .settings import Checkpoint as Checkpoint, Outer as Outer
 from .status import Status as Status

@@ -38,7 +38,7 @@ from .snapshot import Snapshot, take
 from .state import State
 from .state_checks import check_state, require
 
-SCHEMA = 1
+SCHEMA = 2
 MAGIC = b"mescal checkpoint "
 SUFFIX = ".checkpoint"
 KEPT = 2

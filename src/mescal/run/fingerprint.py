@@ -4,7 +4,7 @@ Equations are those that one version of JAX makes of a function: where another o
 """
 
 import re
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any
 
 import equinox as eqx
@@ -15,6 +15,7 @@ from ..errors import InputError
 from ..problem.digest import digest_array, digest_function, digest_of
 from ..problem.traced import trace
 from ..sets import Reals
+from ..theory.constants import ProblemConstants
 from .setup import Setup
 
 CLOSE = 1e-3  # relative: rounding differs between machines, functions differ by more
@@ -61,6 +62,8 @@ def refuse_another(here: Setup, probe: np.ndarray, stored: dict[str, Any], where
 
 def describe(module: Any) -> Any:
     """A solver's settings as JSON holds them."""
+    if isinstance(module, ProblemConstants):
+        return {"name": "constants"} | asdict(module)
     if not isinstance(module, eqx.Module):
         return module if isinstance(module, (bool, int, float, str, type(None))) else repr(module)
     settings = {field.name: describe(getattr(module, field.name)) for field in fields(module)}

@@ -9,6 +9,7 @@ from ..oracle.subproblem import Subproblem
 from ..solvers.base import Goal
 from ..solvers.ray import far_away
 from ..solvers.reset import sampled_look
+from .inward import target
 from .setup import Setup
 from .state import State
 
@@ -31,14 +32,14 @@ def searches_always(outer: int) -> bool:
     return (outer + 1) & outer == 0
 
 
-def ready(here: Setup) -> float:
+def ready(here: Setup, state: State) -> float:
     """The violation that a candidate for a certificate may have, unscaled."""
-    return here.settings.tolerance.gradient * (SAMPLED if here.program.population is None else READY)
+    return target(here, state.scales) * (SAMPLED if here.program.population is None else READY)
 
 
 def gradient_tolerance(here: Setup, state: State) -> float:
     """What stationarity is held to at the present point, unscaled."""
-    tolerance = here.settings.tolerance
+    tolerance = here.settings.tol
     if tolerance.relative is None:
         return tolerance.gradient
     size = float(np.linalg.norm(np.asarray(state.z, np.float64)[: here.program.parameters.size]))
@@ -58,7 +59,7 @@ def thetas_for(noise: float, error: float, spent: float) -> int:
 
 def next_goal(here: Setup, state: State, sub: Subproblem) -> tuple[State, Goal]:
     """Tolerances and batches of the next inner solve; on a stream the noise is looked at first, which has its price."""
-    tolerance, population, objective = here.settings.tolerance, here.program.population, state.scales.objective
+    tolerance, population, objective = here.settings.tol, here.program.population, state.scales.objective
     gradient = gradient_tolerance(here, state) * objective * state.tighter
     large = population or 0
     if population is None:
@@ -68,21 +69,23 @@ def next_goal(here: Setup, state: State, sub: Subproblem) -> tuple[State, Goal]:
         spent = state.work.total
         large = max(
             thetas_for(float(seen.noise.stationarity), RESET_ACCURACY * gradient, spent),
-            thetas_for(float(seen.noise.constraint), RESET_ACCURACY * tolerance.gradient * state.tighter, spent),
+            thetas_for(
+                float(seen.noise.constraint), RESET_ACCURACY * target(here, state.scales) * state.tighter, spent
+            ),
         )
         gradient *= SAMPLED
     searched = (SEARCH_SHARE * state.work.total + SEARCH_BASE) / SEARCH_STEPS * state.curvature_factor
     return state, Goal(
         gradient=gradient,
         curvature=tolerance.curvature * objective,
-        steps=here.settings.max_inner,
+        steps=here.settings.outer.max_inner,
         population=population,
         large_batch=large,
         curvature_batch=int(min(max(searched, SMALLEST_SEARCH), LARGEST_RESET)),
         runaway=state.notes.runaway,
-        feasibility=np.inf if searches_always(state.outer) else ready(here),
+        feasibility=np.inf if searches_always(state.outer) else ready(here, state),
         judged=population is not None,
-        ready=ready(here),
+        ready=ready(here, state),
         far=far_away(here.origin, np.asarray(state.z, np.float64)[: here.program.parameters.size]),
         weak=tolerance.gradient * objective,
     )

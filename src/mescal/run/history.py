@@ -2,12 +2,16 @@
 
 import csv
 import io
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, get_type_hints
 
 import numpy as np
 
+from ..certificate import Check, Measured, Tolerance, as_tolerance, compared
+from ..errors import InputError
+
+ESTIMATES = ("stationarity", "feasibility", "curvature")
 KEPT = 4096  # rows kept; beyond, every second old row is dropped
 
 
@@ -38,17 +42,35 @@ class Row:
     copies: int = 1  # independent inner solves, where boosting asked for several
     exact: dict[str, float] = field(default_factory=dict)  # the judge's measures, if recorded
 
+    def checks(self, tol: float | Tolerance) -> tuple[Check, ...]:
+        """The estimates beside what the tolerance asks of the paper's three measures."""
+        tolerance = as_tolerance(tol)
+        estimates = {name: Measured.exact(getattr(self, name), "estimated by the solver") for name in ESTIMATES}
+        return compared(estimates, Tolerance(tolerance.gradient, tolerance.curvature))
+
+
+KINDS = {name: kind for name, kind in get_type_hints(Row).items() if kind in (int, float, str)}
+MULTIPLIER, EXACT = "multiplier:", "exact:"
+
 
 class History:
-    """Rows of a run; `history[-1]`, `len(history)`, `history.column("work")`, `history.to_csv()`."""
+    """Rows of a run; `history[-1]`, `len(history)`, `history.column("work")`, `history.to_csv()`, `history.to_pandas()`.
 
-    def __init__(self, rows: list[Row] | None = None):
-        self.rows = list(rows or [])
+    As a table it has the fields of a `Row`, then `multiplier:NAME` for a scalar constraint and `multiplier:NAME[i]` for row i of a
+    vector constraint, then `exact:MEASURE` where a run recorded the judge's measures. `multipliers` are these NAMEs.
+    """
+
+    def __init__(self, rows: Iterable[Row] = (), multipliers: Iterable[str] = ()):
+        self.rows, self.multipliers = list(rows), tuple(multipliers)
 
     def followed_by(self, row: Row) -> "History":
         """With one row more; old rows thin out so that memory stays bounded."""
         rows = [*self.rows, row]
-        return History(rows if len(rows) <= KEPT else rows[: KEPT // 2 : 2] + rows[KEPT // 2 :])
+        return History(rows if len(rows) <= KEPT else rows[: KEPT // 2 : 2] + rows[KEPT // 2 :], self.multipliers)
+
+    def named(self, multipliers: Mapping[str, np.ndarray]) -> "History":
+        """With names for the multipliers, in the order of the constraints and of their rows."""
+        return History(self.rows, rows_by_name(multipliers))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -60,18 +82,65 @@ class History:
         return iter(self.rows)
 
     def column(self, name: str) -> np.ndarray:
-        """One field of all rows."""
-        return np.asarray([getattr(row, name) for row in self.rows])
+        """One field of all rows, or another column of the table, `exact:feasibility` for one."""
+        fields = [getattr(row, name) for row in self.rows] if name in Row.__annotations__ else self.table()[name]
+        return np.asarray(fields)
+
+    def table(self) -> dict[str, list[Any]]:
+        """The rows by column; None where a row has no such measure."""
+        measured = dict.fromkeys(name for row in self.rows for name in row.exact)
+        count = max((len(row.multipliers) for row in self.rows), default=0)
+        names = self.multipliers or [f"[{i}]" for i in range(count)]
+        columns = {name: [kind(getattr(row, name)) for row in self.rows] for name, kind in KINDS.items()}
+        columns |= {f"{MULTIPLIER}{name}": [row.multipliers[i] for row in self.rows] for i, name in enumerate(names)}
+        return columns | {f"{EXACT}{name}": [row.exact.get(name) for row in self.rows] for name in measured}
 
     def to_csv(self) -> str:
-        """The rows as CSV text; multipliers separated by spaces, exact measures as columns of their own."""
-        measured = sorted({name for row in self.rows for name in row.exact})
-        names = [f.name for f in fields(Row) if f.name != "exact"]
-        out = io.StringIO()
-        writer = csv.writer(out)
-        writer.writerow([*names, *(f"exact_{name}" for name in measured)])
-        for row in self.rows:
-            values: dict[str, Any] = asdict(row)
-            values["multipliers"] = " ".join(f"{v:.9g}" for v in row.multipliers)
-            writer.writerow([values[name] for name in names] + [row.exact.get(name, "") for name in measured])
+        """The table as CSV. Numbers are written so that they can be read back bit for bit."""
+        out, table = io.StringIO(), self.table()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(table)
+        writer.writerows(zip(*table.values(), strict=True))
         return out.getvalue()
+
+    @classmethod
+    def from_csv(cls, text: str) -> "History":
+        """What `to_csv` wrote; `ValueError` for anything else."""
+        try:
+            head, *lines = csv.reader(io.StringIO(text, newline=""))
+        except csv.Error as error:
+            raise ValueError(f"no CSV: {error}") from error
+        names = [name.removeprefix(MULTIPLIER) for name in head if name.startswith(MULTIPLIER)]
+        measured = [name.removeprefix(EXACT) for name in head[len(KINDS) + len(names) :]]
+        wanted = [*KINDS, *(MULTIPLIER + name for name in names), *(EXACT + name for name in measured)]
+        if head != wanted or any(len(line) != len(head) for line in lines):
+            raise ValueError("other columns")
+        return cls([_row(line, len(names), measured) for line in lines], names)
+
+    def to_pandas(self) -> Any:
+        """The table as a pandas DataFrame."""
+        try:
+            import pandas
+        except ImportError:
+            raise InputError(
+                "pandas is not installed", "pandas, which mescal itself does not need", "pip install pandas"
+            ) from None
+        return pandas.DataFrame(self.table())
+
+
+def rows_by_name(values: Mapping[str, Any]) -> list[str]:
+    """A name for every row of constraints: NAME of a scalar one, NAME[i] of a vector."""
+    return [
+        name if np.shape(rows) == () else f"{name}[{i}]" for name, rows in values.items() for i in range(np.size(rows))
+    ]
+
+
+def _row(line: list[str], multipliers: int, measured: list[str]) -> Row:
+    plain: dict[str, Any] = {name: kind(text) for (name, kind), text in zip(KINDS.items(), line, strict=False)}
+    rest = line[len(KINDS) :]
+    exact = zip(measured, rest[multipliers:], strict=True)
+    return Row(
+        **plain,
+        multipliers=tuple(map(float, rest[:multipliers])),
+        exact={name: float(text) for name, text in exact if text},
+    )

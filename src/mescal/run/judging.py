@@ -5,16 +5,32 @@ from dataclasses import replace
 import numpy as np
 
 from ..certificate import Certificate, certify
+from ..certificate.budget import Budget
+from ..certificate.kinks import Kink, kink_near
 from ..oracle.subproblem import IRREGULAR
+from .inward import target, wider
 from .setup import Setup
 from .state import Reading, State
 
 STALLED = 8  # outer iterations without progress in feasibility before its regularity is measured
 PROGRESS = 0.9  # factor that counts as progress
+# What the judge has in any case: a share of `max_seconds`, and the most that this can be, in seconds.
+LEAST, AT_MOST = 0.1, 2.0
 
 
-def judge(here: Setup, state: State, multipliers: np.ndarray | None) -> tuple[State, Certificate]:
+def time_for(here: Setup) -> Budget:
+    """What is left of `max_seconds`, and no less than a tenth of it or two seconds; a signal ends the judge then, too."""
+    limit = here.settings.max_seconds
+    least = min(LEAST * limit, AT_MOST)
+    return Budget.of(limit - here.clock.here, lambda: here.signals.asked, least)
+
+
+def judge(
+    here: Setup, state: State, multipliers: np.ndarray | None, budget: Budget | None = None, finite: bool = True
+) -> tuple[State, Certificate]:
     """Ask the judge about the present point; without multipliers it takes the best for it.
+
+    Where c is known exactly, slacks are the judge's own: the best for these multipliers.
 
     Whoever asks until the answer is yes must ask for more each time: on streams the k-th question of a run has the share
     6/(pi k)^2 of its failure probability, so that all answers hold together with the confidence that was asked for.
@@ -24,12 +40,13 @@ def judge(here: Setup, state: State, multipliers: np.ndarray | None) -> tuple[St
         here.problem,
         here.parameters(state),
         multipliers,
-        slack=here.slack(state),
-        tol=settings.tolerance,
+        slack=None if here.looks is not None and finite else here.slack(state),
+        tol=settings.tol,
         cone=settings.cone,
         penalty=state.scales.penalty(state.penalty),
         confidence=1 - (1 - settings.confidence) * 6 / (np.pi * k) ** 2,
         seed=(settings.seed + 7919 * (state.outer + 1)) % 2**32,
+        max_seconds=budget or time_for(here),
     )
     return replace(state, questions=k), certificate
 
@@ -42,32 +59,44 @@ def last_judgement(
     Multipliers of a run that broke off may lag behind its point, or be spoilt by rounding; only on finite populations,
     where a second look is cheap.
     """
+    budget = time_for(here)
     if own is None:
-        state, own = judge(here, state, state.multipliers)
-    tolerance = here.settings.tolerance
+        state, own = judge(here, state, state.multipliers, budget, finite)
+    tolerance = here.settings.tol
     if own.passes(tolerance) or not finite or here.program.population is None or not here.program.layout.size:
         return state, own
-    state, best = judge(here, state, None)
+    if budget.over:
+        return state, own
+    state, best = judge(here, state, None, budget)
     better, other = (best, own) if best.passes(tolerance) else (own, best)
     return replace(state, judged=state.judged + other.work), better
 
 
+def kink_beside(here: Setup, state: State, certificate: Certificate) -> Kink | None:
+    """A kink next to where a run came to rest, which explains why it has no certificate; on finite populations."""
+    if here.looks is None or certificate.violation.lower > here.settings.tol.violation:
+        return None
+    x = np.asarray(state.z, np.float64)[: here.program.parameters.size]
+    unit = float(np.abs([x, x - here.origin, here.origin]).max(initial=0.0)) or 1.0
+    limit, seed = here.settings.tol.gradient, here.settings.seed
+    return kink_near(here.problem, here.parameters(state), certificate.multipliers, unit, limit, seed, time_for(here))
+
+
 def refused(here: Setup, state: State, certificate: Certificate) -> State:
     """What to do better; the judge's work becomes the solver's."""
-    tolerance = here.settings.tolerance
-    flat = tolerance.relative is not None and certificate.relative_stationarity.upper > tolerance.relative
-    far = max(certificate.stationarity.upper, certificate.feasibility.upper) > tolerance.gradient
+    tolerance = here.settings.tol
+    far = not all(check.met for check in certificate.checks(tolerance) if check.name != "curvature")
     return replace(
-        state,
+        wider(here, state, certificate),
         work=state.work + certificate.work,
         curvature_factor=state.curvature_factor * (16 if is_bent(here, certificate) else 1),
-        tighter=state.tighter / (1.5 if flat or far else 1.0),
+        tighter=state.tighter / (1.5 if far else 1.0),
     )
 
 
 def is_bent(here: Setup, certificate: Certificate) -> bool:
     """Whether the judge refused for negative curvature."""
-    return certificate.curvature.lower < -here.settings.tolerance.curvature
+    return certificate.curvature.lower < -here.settings.tol.curvature
 
 
 def has_stalled(here: Setup, state: State, reading: Reading) -> bool:
@@ -76,7 +105,7 @@ def has_stalled(here: Setup, state: State, reading: Reading) -> bool:
     The solver's own `regularity` saves the judge the trouble where it is clearly positive.
     """
     violation = [row.feasibility for row in state.history if row.outer >= 0]
-    if len(violation) <= STALLED or violation[-1] <= here.settings.tolerance.gradient:
+    if len(violation) <= STALLED or violation[-1] <= target(here, state.scales):
         return False
     if violation[-1] < PROGRESS * violation[-1 - STALLED] or len(violation) % STALLED:
         return False

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 
+from ..blas import one_thread
 from ..errors import InputError
 from ..oracle import memory
 from ..solvers.base import RUNNING
@@ -28,7 +29,8 @@ def to_its_end(
     """A leg taken to its end, with what its steps saw, and what stopped it; with `keep`, checkpoints hold it between chunks."""
     while True:
         try:
-            return state, *_chunks(method, here, state, leg, copy, keep)
+            with one_thread():
+                return state, *_chunks(method, here, state, leg, copy, keep)
         except jax.errors.JaxRuntimeError as error:
             if not memory.is_out_of_memory(error):
                 raise

@@ -1,9 +1,11 @@
 """What ends a run from outside: its clock and its budgets, signals, and the user's callback."""
 
+import inspect
 import logging
 import signal
 import threading
 import time
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -95,10 +97,22 @@ def used_up(settings: Settings, clock: Clock, signals: Signals, work: Tally) -> 
     return Status.WORK_LIMIT if work.total > settings.max_work else None
 
 
-def called_off(settings: Settings, row: Any) -> Status | None:
-    """Whether the user's callback ends the run after a row of the history."""
+def called_off(settings: Settings, row: Any, x: Callable[[], Any]) -> Status | None:
+    """Whether the user's callback ends the run after a row of the history; `x` makes the point, where the callback takes it."""
+    callback: Callable[..., Any] | None = settings.callback
+    if callback is None:
+        return None
     try:
-        asked = settings.callback is not None and agree(bool(settings.callback(row)))
+        return Status.STOPPED if agree(bool(callback(row, x()) if _takes_two(callback) else callback(row))) else None
     except KeyboardInterrupt:
         return Status.INTERRUPTED
-    return Status.STOPPED if asked else None
+
+
+def _takes_two(function: Callable[..., Any]) -> bool:
+    """Whether a function cannot be called without a second argument: one that has a default is its own affair."""
+    try:
+        given = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # built-in functions may have none
+        return False
+    needed = [p for p in given if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return len(needed) == 2

@@ -10,7 +10,8 @@ import numpy as np
 
 from ..certificate import Certificate
 from ..solvers.base import BROKEN, RUNAWAY
-from .judging import has_stalled, is_infeasible, judge, last_judgement, refused
+from .inward import narrower
+from .judging import has_stalled, is_infeasible, judge, kink_beside, last_judgement, refused
 from .leg import to_its_end
 from .limits import called_off, used_up
 from .method import Method
@@ -19,6 +20,7 @@ from .result import Result, Seconds, WorkDone
 from .setup import Setup
 from .state import Reading, State
 from .status import Status
+from .unbounded import looked_for_ray
 
 
 class Run(NamedTuple):
@@ -45,7 +47,8 @@ def go(method: Method, here: Setup, state: State) -> Result:
     certificate: Certificate | None = None
     with here.signals, here.watchdog:
         try:
-            state = begun(here, state)
+            started, state = len(state.history), begun(here, state)
+            status = _called_off(here, state) if len(state.history) > started else None
             while status is None and state.outer < method.cap(here):
                 legs = state.outer + 1
                 state, reading = _take(method, here, state)
@@ -55,7 +58,8 @@ def go(method: Method, here: Setup, state: State) -> Result:
         if status is None:
             _save(here, state, force=True)
         here.watchdog.move("the last certificate")
-        result = hand_back(here, state, status or Status.OUTER_LIMIT, certificate, legs)
+        told = replace(here, reason=method.reason(here, state))
+        result = hand_back(told, state, status or Status.OUTER_LIMIT, certificate, legs)
     if here.checkpoints is not None and result.status.final:
         here.checkpoints.end()
     return result
@@ -68,8 +72,10 @@ def _take(method: Method, here: Setup, state: State) -> tuple[State, tuple[objec
     else:
         state, leg = replace(state, leg=None), state.leg
     state, oracle, leg, stop = to_its_end(method, here, state, leg, keep=leg.boost is None)
-    state, reading = method.read(here, state, oracle, leg, stop)
-    return state, (oracle, reading)
+    after, reading = method.read(here, state, oracle, leg, stop)
+    if stop is None:
+        after = looked_for_ray(here, state, after, oracle, reading)
+    return after, (oracle, reading)
 
 
 def _look_at(
@@ -85,25 +91,30 @@ def _look_at(
         here.watchdog.move("the judge")
         state, certificate = judge(here, state, reading.multipliers)
     state = recorded(here, state, reading, certificate)
+    stop = _called_off(here, state)
     if ended is not None:
         return state, None, reading.stop or ended
     if state.ray is not None:
         return state, None, Status.UNBOUNDED
     if certificate is not None:
-        if certificate.passes(here.settings.tolerance):
+        if certificate.passes(here.settings.tol):
             return replace(state, multipliers=reading.multipliers), certificate, Status.CERTIFIED
         state = refused(here, state, certificate)
     elif reading.ended != RUNAWAY and has_stalled(here, state, reading):
         state, found = judge(here, state, reading.multipliers)
         if is_infeasible(found):
             return replace(state, multipliers=reading.multipliers), found, Status.INFEASIBLE
-        state = replace(state, work=state.work + found.work)
-    row = state.history[-1]
+        state = narrower(here, replace(state, work=state.work + found.work))
     state = method.learn(here, state, oracle, reading, certificate)
     state = replace(state, outer=state.outer + 1)
-    stop = used_up(here.settings, here.clock, here.signals, state.work) or called_off(here.settings, row)
+    stop = used_up(here.settings, here.clock, here.signals, state.work) or stop
     _save(here, state, force=stop is not None)
     return state, None, stop
+
+
+def _called_off(here: Setup, state: State) -> Status | None:
+    """Whether the callback, which sees every row of the history, ends the run."""
+    return called_off(here.settings, state.history[-1], lambda: here.problem.unlifted(here.parameters(state))[0])
 
 
 def _save(here: Setup, state: State, force: bool):
@@ -115,24 +126,27 @@ def hand_back(here: Setup, state: State, status: Status, own: Certificate | None
     """Everything, with a certificate of the last good point whatever happened."""
     finite = status is not Status.NOT_FINITE
     state, certificate = last_judgement(here, state, own, finite)
-    if finite and certificate.passes(here.settings.tolerance):
+    if finite and certificate.passes(here.settings.tol):
         status = Status.CERTIFIED
+    kink = kink_beside(here, state, certificate) if status is Status.OUTER_LIMIT else None
+    x, auxiliary = here.problem.unlifted(here.parameters(state))
     return Result(
-        x=here.parameters(state),
+        x=x,
+        auxiliary={name: np.asarray(value) for name, value in auxiliary.items()},
         slack=certificate.slack,
         multipliers=certificate.multipliers,
-        status=status,
+        status=status if kink is None else Status.KINK,
         certificate=certificate,
         objective=certificate.objective.value,
-        history=state.history,
+        history=state.history.named(certificate.multipliers),
         work=WorkDone(state.work, state.judged + certificate.work, state.searches),
         seconds=Seconds(here.clock.seconds, here.clock.compiling, certificate.seconds),
-        tolerance=here.settings.tolerance,
+        tolerance=here.settings.tol,
         solver=here.solver.name,
         seed=here.settings.seed,
         penalty=state.scales.penalty(state.penalty),
         outer_iterations=legs,
-        warnings=here.warnings,
+        warnings=here.warnings if kink is None else (*here.warnings, str(kink)),
         reason=here.reason,
         ray=state.ray,
     )

@@ -25,7 +25,6 @@ from ..problem import Problem
 from ..solvers.base import BROKEN, EXHAUSTED, FARAWAY, RUNAWAY, VERIFIED, Memory, Solver
 from ..solvers.drive import advance, begin
 from ..solvers.move import escape
-from ..solvers.ray import ray_from
 from .dual import (
     BOLD,
     RECOVER,
@@ -38,6 +37,7 @@ from .dual import (
     summable_bound,
 )
 from .goals import gradient_tolerance, next_goal, ready, searches_always
+from .inward import moved_inwards
 from .judging import is_bent
 from .loop import Run
 from .scaling import Scales, Survey, choose_scales, survey
@@ -45,12 +45,13 @@ from .settings import Settings
 from .setup import Setup, Start, set_up
 from .state import Leg, Reading, State
 from .status import Status
+from .unbounded import on_a_ray
 
 if TYPE_CHECKING:
     from .theory_schedule import TheorySchedule
 
 SURVEY = 1 << 30  # what random numbers of a run are for: outer iterations have smaller numbers
-ESCAPE, RAY = 2, 3  # what random numbers of an outer iteration are for, beside those of `goals`
+ESCAPE = 2  # what random numbers of an outer iteration are for, beside those of `goals`
 IDLE = 4  # inner solves in a row that end where they began before the inner tolerance is halved
 
 
@@ -75,6 +76,10 @@ class Mescal:
         """Outer iterations at most."""
         cap = here.settings.max_outer
         return cap if self.schedule is None else min(cap, self.schedule.last + 1)
+
+    def reason(self, here: Setup, state: State) -> str:
+        """As it was when the run was set up."""
+        return here.reason
 
     def oracle(self, here: Setup, state: State) -> Subproblem:
         """The subproblem at the present multipliers and penalty."""
@@ -102,7 +107,8 @@ class Mescal:
 
     def step(self, here: Setup, oracle: Subproblem, leg: Leg) -> Any:
         """A chunk of the solver's steps."""
-        return advance(here.solver, oracle, leg.inner, leg.plan, leg.goal, here.solver.pace(leg.goal))
+        pace = here.solver.pace(leg.goal)
+        return advance(here.solver, oracle, leg.inner, leg.plan, leg.goal, pace, here.is_over)
 
     def read(
         self, here: Setup, state: State, oracle: Subproblem, leg: Leg, stop: Status | None
@@ -135,7 +141,7 @@ class Mescal:
         if ended != RUNAWAY:
             after = replace(after, z=np.asarray(outcome.z))
         if ended == FARAWAY and stop is None:
-            after = _on_a_ray(here, after, oracle, state.z)
+            after = on_a_ray(here, after, oracle, state.z)
         constraint = np.asarray(outcome.constraint, np.float64) / scales.constraints
         multipliers = scales.multipliers(np.asarray(outcome.multipliers, np.float64))
         if here.program.population is not None:
@@ -157,7 +163,7 @@ class Mescal:
         It is stuck at a stationary point where it saw negative curvature and no way down. Where the boundary of X is curved, it
         bends what looks like negative curvature on its tangent space. Not every time.
         """
-        if np.linalg.norm(constraint) > ready(here) or ended == RUNAWAY:
+        if np.linalg.norm(constraint) > ready(here, state) or ended == RUNAWAY:
             return False
         stationary = stationarity <= gradient_tolerance(here, state) * state.scales.objective
         stuck = ended == EXHAUSTED and stationary and self.schedule is None and searches_always(state.outer)
@@ -173,10 +179,10 @@ class Mescal:
             runaway = np.inf if tried == RETRIES else notes.runaway
             return replace(state, penalty=state.penalty * RECOVER, notes=replace(notes, retries=tried, runaway=runaway))
         if refused is not None and is_bent(here, refused):
-            state, away = _escaped(here, state, oracle, refused)
+            state, away = escaped(here, state, oracle, refused)
             if away:
                 return state
-        feasible = np.linalg.norm(reading.constraint) <= ready(here)
+        feasible = np.linalg.norm(reading.constraint) <= ready(here, state)
         idle = 0 if reading.moved or feasible else notes.idle + 1
         tighter, idle = (state.tighter / 2, 0) if idle >= IDLE else (state.tighter, idle)
         violation = reading.constraint * state.scales.constraints
@@ -187,7 +193,7 @@ class Mescal:
             self.schedule is None,
         )  # theorems are about al_0 beta^k
         may_rise = practical and not cut_off and not feasible
-        growth = 1.0 if practical and cut_off and feasible else here.settings.growth
+        growth = 1.0 if practical and cut_off and feasible else here.settings.outer.growth
         rise = 1.0 if not may_rise else BOLD if here.solver.precise else RISE
         scaled = state.scales.scaled_multipliers(state.multipliers)
         scaled = dual_step(scaled, violation, state.penalty, self._dual_bound(here, state.outer, first))
@@ -203,7 +209,7 @@ class Mescal:
         """gamma_k in the solver's units."""
         if self.schedule is not None:
             return self.schedule.dual_bound(k)
-        return summable_bound(k, first_violation) if here.settings.bounded_dual else np.inf
+        return summable_bound(k, first_violation) if here.settings.outer.bounded_dual else np.inf
 
 
 def prepare(problem: Problem, x0: Any, solver: Solver, settings: Settings, warm: Start | None) -> Run:
@@ -211,12 +217,20 @@ def prepare(problem: Problem, x0: Any, solver: Solver, settings: Settings, warm:
     here = set_up(problem, warm.x if x0 is None and warm is not None else x0, solver, settings)
     with here.watchdog:
         state, seen = _start(here, warm, set_slack=warm is None or x0 is not None)
+        if here.solver.single_loop and here.solver.guarantee is None:
+            from .single_loop import begun  # here: MESCAL needs nothing of it
+
+            return begun(here, state, seen.probe)
+        if here.solver.single_loop:
+            from .single_theory import begun
+
+            return begun(here, state, seen.probe)
         if here.solver.guarantee is None:
             return Run(Mescal(), here, state, seen.probe)
         from .theory_schedule import make_schedule  # here: practical modes need nothing of the theory
 
         state, schedule = make_schedule(here, state)
-    return Run(Mescal(schedule), replace(here, warnings=schedule.warnings), state, seen.probe)
+    return Run(Mescal(schedule), replace(here, warnings=(*here.warnings, *schedule.warnings)), state, seen.probe)
 
 
 def _start(here: Setup, warm: Start | None, set_slack: bool) -> tuple[State, Survey]:
@@ -225,7 +239,7 @@ def _start(here: Setup, warm: Start | None, set_slack: bool) -> tuple[State, Sur
     scales = Scales.plain(layout.size)
     x = np.asarray(here.origin, here.dtype)
     multipliers, slack = np.zeros(layout.size), np.zeros(layout.slack_size)
-    penalty = settings.penalty
+    penalty = settings.outer.penalty
     if warm is not None:
         multipliers = layout.rows(warm.multipliers, "multipliers")
         slack = layout.slack_rows(warm.slack)[layout.inequality]
@@ -236,10 +250,11 @@ def _start(here: Setup, warm: Start | None, set_slack: bool) -> tuple[State, Sur
     if set_slack and layout.slack_size:
         best = np.maximum(z[x.size :] - seen.constraint[layout.inequality], 0)
         z = np.concatenate([x, best.astype(here.dtype)])
-    if settings.scale and solver.guarantee is None:  # formulas have units, and constants those of f and c
+    if settings.outer.scale and solver.guarantee is None:  # formulas have units, and constants those of f and c
         scales = choose_scales(seen.objective_size, seen.constraint_sizes)
     if warm is not None:
-        penalty = max(settings.penalty, scales.scaled_penalty(warm.penalty))
+        penalty = max(settings.outer.penalty, scales.scaled_penalty(warm.penalty))
+    scales = moved_inwards(scales, layout, settings.tol)
     return State(
         z=z,
         multipliers=multipliers,
@@ -252,7 +267,7 @@ def _start(here: Setup, warm: Start | None, set_slack: bool) -> tuple[State, Sur
     ), seen
 
 
-def _escaped(here: Setup, state: State, sub: Subproblem, certificate: Certificate) -> tuple[State, bool]:
+def escaped(here: Setup, state: State, sub: Subproblem, certificate: Certificate) -> tuple[State, bool]:
     """Move along the direction of the most negative curvature that the judge found, where that leads down, and whether it did."""
     if sub.looks is None or certificate.direction is None:
         return state, False
@@ -261,13 +276,6 @@ def _escaped(here: Setup, state: State, sub: Subproblem, certificate: Certificat
     curvature = certificate.curvature.value * state.scales.objective
     moved, work = escape(sub, z, direction, curvature, (here.settings.seed, state.outer, ESCAPE), 0)
     return replace(state, z=moved, work=state.work + work), not np.array_equal(moved, z)
-
-
-def _on_a_ray(here: Setup, state: State, sub: Subproblem, began: np.ndarray) -> State:
-    """With a feasible ray of endless descent, and the point that it begins at, where one leads on from here."""
-    key = (here.settings.seed, state.outer, RAY)
-    ray, z, work = ray_from(sub, np.asarray(began), state.z, here.settings.tolerance.gradient, key)
-    return replace(state, ray=ray, z=state.z if ray is None else z, work=state.work + work)
 
 
 def _slack_by_row(here: Setup, state: State) -> np.ndarray:

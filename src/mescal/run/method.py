@@ -18,6 +18,10 @@ class Method(Protocol):
         """Legs at most."""
         ...
 
+    def reason(self, here: Setup, state: State) -> str:
+        """Why what takes the steps was chosen; empty where nothing had to be chosen."""
+        ...
+
     def oracle(self, here: Setup, state: State) -> Any:
         """What the steps of the next leg see."""
         ...

@@ -8,10 +8,20 @@ import numpy as np
 from ..certificate import Certificate, certify
 from ..problem import speaks
 from .history import Row
+from .judging import time_for
 from .setup import Setup
 from .state import Reading, State
 
-INNER = {0: "stopped", 1: "verified", 2: "cap", 3: "not finite", 4: "stationary", 5: "ran away", 6: "far away"}
+INNER = {
+    0: "stopped",
+    1: "verified",
+    2: "cap",
+    3: "not finite",
+    4: "stationary",
+    5: "ran away",
+    6: "far away",
+    7: "irregular",
+}
 
 
 def recorded(here: Setup, state: State, reading: Reading, judged: Certificate | None) -> State:
@@ -88,9 +98,10 @@ def _measured(here: Setup, state: State) -> tuple[State, dict[str, float]]:
         here.problem,
         here.parameters(state),
         slack=here.slack(state),
-        tol=here.settings.tolerance,
+        tol=here.settings.tol,
         cone=here.settings.cone,
         penalty=state.scales.penalty(state.penalty),
+        max_seconds=time_for(here),
     )
     return replace(state, judged=state.judged + certificate.work), {
         "stationarity": certificate.stationarity.value,

@@ -1,11 +1,12 @@
 """What a run hands back: the point, its multipliers and certificate, what it cost, and why it ended."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ..certificate import Certificate, Tolerance
+from ..forms import APART
 from ..oracle import Tally
 from ..solvers.ray import Ray
 from .history import History
@@ -49,18 +50,23 @@ class Seconds:
     compile: float
     certificate: float
 
+    @property
+    def running(self) -> float:
+        """Without compiling."""
+        return self.total - self.compile
+
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of `minimize`."""
+    """The outcome of `minimize`. Read from a run folder, `x` is flat: without its problem, its structure is not known."""
 
-    x: Any
+    x: Any = field(metadata=APART)
     slack: dict[str, np.ndarray]
     multipliers: dict[str, np.ndarray]
     status: Status
     certificate: Certificate
     objective: float
-    history: History
+    history: History = field(metadata=APART)
     work: WorkDone
     seconds: Seconds
     tolerance: Tolerance
@@ -70,6 +76,7 @@ class Result:
     outer_iterations: int
     warnings: tuple[str, ...] = ()  # of the run; those of the judge are the certificate's
     reason: str = ""  # for the solver, where it was chosen by `auto`
+    auxiliary: dict[str, np.ndarray] = field(default_factory=dict)  # scalars that statements added, by name
     ray: Ray | None = None  # from x, where the problem was found to be unbounded
 
     @property
@@ -77,9 +84,17 @@ class Result:
         """Whether the certificate meets the tolerance: computed afresh, in float64, with its error added."""
         return self.status.converged
 
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What the certificate lacks: every measure that does not meet the tolerance, or is not known to, in words."""
+        return self.certificate.missing(self.tolerance)
+
     def __str__(self) -> str:
         c = self.certificate
-        measures = ", ".join(check.sentence for check in c.checks(self.tolerance)[:3])
+        measures = ", ".join(
+            f"{check.sentence}: {c.parts}" if check.name == "feasibility" else check.sentence
+            for check in c.checks(self.tolerance)
+        )
         multipliers = ", ".join(f"{n} {_short(v)}" for n, v in self.multipliers.items()) or "none"
         lines = [
             f"{'CERTIFIED' if self.converged else 'NOT CERTIFIED'}: {self.status}",
@@ -91,6 +106,8 @@ class Result:
             f"{self.seconds.total:.2f} s of which {self.seconds.compile:.2f} s compiling and "
             f"{self.seconds.certificate:.2f} s certifying",
         ]
+        if self.missing:
+            lines.insert(1, f"  missing: {'; '.join(self.missing)}")
         if self.reason:
             lines.append(f"  {self.reason}")
         return "\n".join([*lines, *(f"  warning: {sentence}" for sentence in (*self.warnings, *c.warnings))])

@@ -19,19 +19,22 @@ from .fingerprint import describe, fingerprint, refuse_another
 from .loop import Run
 from .mescal import prepare
 from .result import Result
-from .settings import Settings, check_limits, check_settings
+from .settings import Checkpoint, Outer, Settings, check_limits
 from .setup import Start
 from .snapshot import restore
 from .structure import pack, unpack
 
 HERE_ONLY = ("callback", "progress", "checkpoint")  # settings that are given anew
+STORED = tuple(field.name for field in fields(Settings) if field.name not in HERE_ONLY)
 
 
 def keeping_checkpoints(run: Run, x0_given: bool = True, start: Start | None = None) -> Run:
     """A new run that keeps checkpoints in the folder that was asked for."""
     settings = run.here.settings
     assert settings.checkpoint is not None
-    kept = Checkpoints(settings.checkpoint, settings.checkpoint_seconds, _about(run, x0_given, start), fresh=True)
+    kept = Checkpoints(
+        settings.checkpoint.folder, settings.checkpoint.seconds, _about(run, x0_given, start), fresh=True
+    )
     return run._replace(here=replace(run.here, checkpoints=kept))
 
 
@@ -61,17 +64,18 @@ def resume(
     stored = read_latest(folder)
     about = stored.about
     limits = {"max_outer": max_outer, "max_work": max_work, "max_seconds": max_seconds}
-    here = {"callback": callback, "progress": progress, "checkpoint": folder}
     _refuse_another_version(stored)
     with understood(stored.path):
-        settings = _settings(about["settings"], limits, here)
+        every = Checkpoint(folder, about["every"])
+        here = {"callback": callback, "progress": progress, "checkpoint": every}
+        settings = _settings(dict(about["settings"]), limits, here)
         chosen = _solver(stored, solver)
         first = _parameters(stored, problem, np.asarray(about["x0"], np.float64), x0)
         start = None if about["start"] is None else _start(first, about["start"])
         spent = float(about["seconds"]), float(about["compiling"])
         theirs, x0_given = dict(about["problem"]), bool(about["x0_given"])
     told = {name: about[name] for name in about if name not in ("seconds", "compiling")}
-    kept = Checkpoints(folder, settings.checkpoint_seconds, told, fresh=False)
+    kept = Checkpoints(folder, every.seconds, told, fresh=False)
     try:
         made = prepare if isinstance(chosen, Solver) else chosen.prepare
         run = made(problem, first if x0_given else None, chosen, settings, start)
@@ -90,9 +94,9 @@ def resume(
 def _about(run: Run, x0_given: bool, start: Start | None) -> dict[str, Any]:
     """What a checkpoint says of its run, beside the state."""
     here, asked = run.here, run.here.settings
-    settings = {field.name: getattr(asked, field.name) for field in fields(Settings) if field.name not in HERE_ONLY}
-    settings["tolerance"] = asdict(asked.tolerance)
-    settings["constants"] = None if asked.constants is None else asdict(asked.constants)
+    assert asked.checkpoint is not None
+    settings: dict[str, Any] = {name: getattr(asked, name) for name in STORED}
+    settings |= {"tol": asdict(asked.tol), "outer": asdict(asked.outer)}
     warm = None
     if start is not None:
         rows = {"slack": start.slack, "multipliers": start.multipliers}
@@ -104,6 +108,7 @@ def _about(run: Run, x0_given: bool, start: Start | None) -> dict[str, Any]:
         "problem": fingerprint(here, run.probe),
         "solver": describe(here.asked),
         "settings": settings,
+        "every": asked.checkpoint.seconds,
         "x0": here.origin.astype(np.float64).tolist(),
         "x0_given": x0_given,
         "structure": pack(here.program.parameters),
@@ -121,10 +126,8 @@ def _refuse_another_version(stored: Stored):
 
 
 def _settings(stored: dict[str, Any], limits: dict[str, Any], here: dict[str, Any]) -> Settings:
-    given = dict(stored) | check_limits({name: value for name, value in limits.items() if value is not None}) | here
-    given["tol"] = Tolerance(**given.pop("tolerance"))
-    given["constants"] = None if given["constants"] is None else ProblemConstants(**given["constants"])
-    return check_settings(**given)
+    parts: dict[str, Any] = {"tol": Tolerance(**stored["tol"]), "outer": Outer(**stored["outer"])}
+    return Settings(**(stored | parts | check_limits(limits) | here))
 
 
 def _start(x: Any, warm: dict[str, Any]) -> Start:
@@ -135,6 +138,8 @@ def _solver(stored: Stored, given: Any) -> Any:
     """The solver that the run was started with: from its settings where they are plain, or as given."""
     wanted = stored.about["solver"]
     plain = {name: value for name, value in wanted.items() if name != "name" and not isinstance(value, dict)}
+    if isinstance(constants := wanted.get("constants"), dict):
+        plain["constants"] = ProblemConstants(**{name: constants[name] for name in constants if name != "name"})
     chosen = solvers.get(wanted["name"], **plain) if given is None else given
     if describe(chosen) != wanted:
         given_as = "none was given" if given is None else f"{describe(given)} was given"

@@ -7,7 +7,7 @@ them are brought there. Tolerances are scaled along, and everything that is repo
 nothing else.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,15 +24,16 @@ SMALLEST_SMOOTHNESS = 1e-8  # where the gradient or the curvature along it vanis
 
 @dataclass(frozen=True)
 class Scales:
-    """Factors on f and on the rows of c in the solver's units."""
+    """Factors on f and on the rows of c in the solver's units, and how far bounds are moved inwards (`inward`), unscaled."""
 
     objective: float
     constraints: np.ndarray
+    inward: np.ndarray
 
     @classmethod
     def plain(cls, rows: int) -> "Scales":
-        """Nothing is scaled."""
-        return cls(1.0, np.ones(rows))
+        """Nothing is scaled or moved."""
+        return cls(1.0, np.ones(rows), np.zeros(rows))
 
     def multipliers(self, scaled: np.ndarray) -> np.ndarray:
         """Multipliers of the problem as stated."""
@@ -66,7 +67,7 @@ def choose_scales(objective: float, constraints: np.ndarray) -> Scales:
     if np.all((PLAIN[0] <= sizes[known]) & (sizes[known] <= PLAIN[1])):
         return Scales.plain(sizes.size - 1)
     factors = 1 / np.where(known, sizes, 1.0)
-    return Scales(float(factors[0]), factors[1:])
+    return replace(Scales.plain(sizes.size - 1), objective=float(factors[0]), constraints=factors[1:])
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,6 @@ def _look(sub: Subproblem, z: Array, key: tuple[int, ...]) -> tuple[dict[str, An
         "gradient": at.gradient,
         "slope": at.gradient + weight @ at.jacobian,
         "jacobian": at.jacobian,
-        "deviation": float(np.sqrt(np.sum(np.maximum(square - mean**2, 0)))),
+        "deviation": float(np.sqrt(np.sum(np.maximum(square - mean**2, 0)))) if np.isfinite(square).all() else np.nan,
         "rms": np.sqrt(np.maximum(plain.squares, plain.constraint**2)),
     }, sub.looks.tally - before

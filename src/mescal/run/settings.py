@@ -1,140 +1,187 @@
-"""What `minimize` was asked, checked: tolerances, caps and budgets, penalty schedule, dual rule."""
+"""What a run is asked, said once: each setting with its default, its check and its help.
 
-from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields
-from numbers import Integral
+`minimize`, baselines, `resume`, tasks and the command line take their settings from here.
+"""
+
+import difflib
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import Any, TypedDict
 
 from ..certificate import Tolerance, as_tolerance
 from ..certificate.second_order import CONES
-from ..errors import InputError, InputTypeError
+from ..checks import Check, function, limit, number, one_of, truth, whole
+from ..errors import InputTypeError
 from ..files import as_path
-from ..options import real_number
-from ..solvers import names
-from ..solvers.base import Solver
-from ..theory.constants import ProblemConstants
+
+
+def setting(default: Any, check: Check, help: str) -> Any:
+    """A field that knows what it may be."""
+    return field(default=default, metadata={"check": check, "help": help})
+
+
+class Checked:
+    """Checks every setting when it is made, and keeps it in the form that its check returns."""
+
+    def __post_init__(self):
+        for each in fields(self):  # pyright: ignore[reportArgumentType]
+            object.__setattr__(self, each.name, each.metadata["check"](each.name, getattr(self, each.name)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outer(Checked):
+    """Settings of the outer loop that hardly anybody needs.
+
+    {settings}
+    """
+
+    penalty: float = setting(1.1, number(0), "al_0 of the penalty schedule")
+    growth: float = setting(1.1, number(1), "beta of the penalty schedule")
+    bounded_dual: bool = setting(
+        False, truth, "keep multipliers bounded for any noise by a summable sequence gamma_k (the theory's rule)"
+    )
+    scale: bool = setting(
+        True, truth, "bring objective and constraints to a common scale where one is extreme (undone in all reports)"
+    )
+    max_inner: int = setting(3000, whole(1), "steps of one inner solve, at most; theory modes count theirs by formulas")
+    watchdog: float | None = setting(
+        300.0, limit, "after so many seconds without a step, the log says which function the run hangs in; None: never"
+    )
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Checked arguments of a run."""
+class Checkpoint:
+    """A folder in which a run is stored every so many seconds, and when it is stopped."""
 
-    tolerance: Tolerance
+    folder: Any
+    seconds: float = 60.0
+
+    def __post_init__(self):
+        object.__setattr__(self, "folder", as_path(self.folder, "checkpoint"))
+        object.__setattr__(self, "seconds", number(0, at=True)("seconds between checkpoints", self.seconds))
+
+
+def _checkpoint(name: str, value: Any) -> Checkpoint | None:
+    return value if value is None or isinstance(value, Checkpoint) else Checkpoint(value)
+
+
+def _outer(name: str, value: Any) -> Outer:
+    if not isinstance(value, Outer):
+        raise InputTypeError(f"{name}={value!r}", "a mescal.Outer", "write for example outer=mescal.Outer(growth=2.0)")
+    return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(Checked):
+    """What a run is asked, beside its problem, its start and its solver."""
+
+    tol: Tolerance = setting(0.01, lambda _, value: as_tolerance(value), "a number for all measures, or a `Tolerance`")
+    cone: str = setting(
+        "critical",
+        one_of(*CONES, advice="leave it out for 'critical'"),
+        'the curvature that decides: `"critical"`, whose condition alone every local minimiser meets, `"paper"` or `"whole"`',
+    )
+    seed: int = setting(0, whole(0, 2**32 - 1), "of all randomness: equal seeds give equal runs")
+    max_outer: int = setting(100, whole(1), "outer iterations, at most")
+    max_work: float = setting(None, limit, "evaluations after which the run ends")
+    max_seconds: float = setting(None, limit, "seconds after which the run ends, its last certificate included")
+    record: str | None = setting(
+        None,
+        one_of(None, "exact"),
+        '`"exact"` adds the judge\'s measures to every row of the history, and a row for the start, whose `outer` is -1 '
+        "(counted apart, never fed back)",
+    )
+    confidence: float = setting(0.95, number(0, 1), "of the certificate, on streams")
+    checkpoint: Checkpoint | None = setting(
+        None,
+        _checkpoint,
+        "a folder, or a `Checkpoint(folder, seconds=60)`, in which the run is stored every so often, and when it is stopped: by "
+        "Ctrl-C, SIGTERM or a budget. `mescal.resume` carries it on, bit for bit as if nothing had happened, on the same machine",
+    )
+    callback: Callable[[Any], Any] | None = setting(
+        None,
+        function,
+        "called with every history row, also the last one, and with x if it needs two arguments; a true return value stops the run",
+    )
+    progress: Callable[[Any], Any] | None = setting(
+        None, function, "called with every row of an outer iteration, for display"
+    )
+    outer: Outer = setting(
+        Outer(), _outer, "an `Outer`: penalty schedule, scaling, the cap on inner steps, the watchdog"
+    )
+
+
+class Asked(TypedDict, total=False):
+    """The same as keyword arguments, for editors and type checkers."""
+
+    tol: float | Tolerance
     cone: str
     seed: int
     max_outer: int
-    max_inner: int
-    max_work: float
-    max_seconds: float
-    penalty: float
-    growth: float
-    bounded_dual: bool
-    scale: bool
+    max_work: float | None
+    max_seconds: float | None
     record: str | None
     confidence: float
+    checkpoint: str | Path | Checkpoint | None
     callback: Callable[[Any], Any] | None
     progress: Callable[[Any], Any] | None
-    constants: ProblemConstants | None = None
-    success: float | None = None
-    option: str = "II"
-    checkpoint: Path | None = None
-    checkpoint_seconds: float = 60.0
-    watchdog: float = 300.0
+    outer: Outer
 
 
-def check_settings(**given: Any) -> Settings:
-    """The settings, or an error in three parts; those that are left out have their defaults."""
-    given = {field.name: field.default for field in fields(Settings) if field.default is not MISSING} | given
-    tolerance = as_tolerance(given.pop("tol"))
-    seed = given["seed"]
-    if not isinstance(seed, (Integral, np.integer)) or isinstance(seed, bool):
-        raise InputTypeError(f"seed={seed!r}", "an integer", "write for example seed=0")
-    if not 0 <= int(seed) < 2**32:  # pyright: ignore[reportArgumentType]
-        raise InputError(f"seed={seed}", "an integer from 0 to 2^32 - 1", "write for example seed=0")
-    if not isinstance(given["cone"], str) or given["cone"] not in CONES:
-        raise InputError(f"cone={given['cone']!r}", f"one of {list(CONES)}", "leave it out for 'critical'")
-    given = check_limits(given)
-    if not _is_number(given["penalty"]) or not 0 < given["penalty"] < np.inf:
-        raise InputError(f"penalty={given['penalty']!r}", "a positive number", "use the default, 1.1")
-    if not _is_number(given["growth"]) or not 1 < given["growth"] < np.inf:
-        raise InputError(f"growth={given['growth']!r}", "a number above 1", "use the default, 1.1")
-    if given["record"] is not None and (not isinstance(given["record"], str) or given["record"] != "exact"):
-        raise InputError(
-            f"record={given['record']!r}", "None or 'exact'", "'exact' adds the judge's measures to history"
-        )
-    if not _is_number(given["confidence"]) or not 0 < given["confidence"] < 1:
-        raise InputError(f"confidence={given['confidence']!r}", "a number between 0 and 1", "use for example 0.95")
-    for name in ("bounded_dual", "scale"):
-        if not isinstance(given[name], (bool, np.bool_)):
-            raise InputTypeError(f"{name}={given[name]!r}", "True or False", "leave it out for the default")
-    for name in ("callback", "progress"):
-        if given[name] is not None and not callable(given[name]):
-            raise InputTypeError(f"{name}={given[name]!r}", "a function of one history row", "leave it out if unsure")
-    given["checkpoint"] = None if given["checkpoint"] is None else as_path(given["checkpoint"], "checkpoint")
-    if not _is_number(given["checkpoint_seconds"]) or not given["checkpoint_seconds"] >= 0:
-        raise InputError(
-            f"checkpoint_seconds={given['checkpoint_seconds']!r}", "seconds between checkpoints", "use the default, 60"
-        )
-    if given["watchdog"] is None:
-        given["watchdog"] = np.inf
-    elif not _is_number(given["watchdog"]) or not given["watchdog"] > 0:
-        raise InputError(f"watchdog={given['watchdog']!r}", "seconds, or None for no watchdog", "use the default, 300")
-    return Settings(tolerance=tolerance, **given)
+def _told(shown: list[Any]) -> str:
+    return "\n".join(f"- `{each.name}`: {each.metadata['help']}." for each in shown)
+
+
+Outer.__doc__ = inspect.cleandoc(Outer.__doc__ or "").replace("{settings}", _told(list(fields(Outer))))
+
+
+def takes_settings(*names: str) -> Callable[[Any], Any]:
+    """A function of `**settings` that shows them: in its signature, and in its docstring in place of `{settings}`."""
+    shown = [each for each in fields(Settings) if not names or each.name in names]
+
+    def change(wrapped: Any) -> Any:
+        own = inspect.signature(wrapped)
+        kept = [p for p in own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        added = [inspect.Parameter(s.name, inspect.Parameter.KEYWORD_ONLY, default=s.default) for s in shown]
+        wrapped.__signature__ = own.replace(parameters=[*kept, *added])
+        wrapped.__doc__ = inspect.cleandoc(wrapped.__doc__ or "").replace("{settings}", _told(shown))
+        return wrapped
+
+    return change
+
+
+def settings(who: str, given: Mapping[str, Any], *names: str) -> Settings:
+    """The settings of a call of `who`, which takes those of some names, or all."""
+    known = names or tuple(each.name for each in fields(Settings))
+    for name in given:
+        if name not in known:
+            raise InputTypeError(f"{who} got {name}=", f"some of {', '.join(known)}", _advice(who, name, known))
+    return Settings(**given)
+
+
+def _advice(who: str, name: str, known: tuple[str, ...]) -> str:
+    """Where an argument belongs that is none of a call's."""
+    if name in (each.name for each in fields(Outer)) and "outer" in known:
+        return f"write outer=mescal.Outer({name}=...)"
+    if name in ("seconds", "checkpoint_seconds"):
+        return "write checkpoint=mescal.Checkpoint(folder, seconds=...)"
+    if name in ("constants", "success", "option") and "outer" in known:
+        return f"theory modes take it: write solver=mescal.solvers.get('spider-theory', {name}=...)"
+    if "outer" not in known and name in {each.name for group in (Settings, Outer) for each in fields(group)}:
+        return f"leave it out; what {who} has of its own is an argument of mescal.baselines.get({who!r}, ...)"
+    near = difflib.get_close_matches(name, known, 1)
+    kind = "solvers" if "outer" in known else "baselines"
+    return f"did you mean {near[0]}=?" if near else f"options of a method are arguments of mescal.{kind}.get(name, ...)"
+
+
+def help_of(name: str) -> str:
+    """What a setting is, in words."""
+    return next(each.metadata["help"] for each in fields(Settings) if each.name == name)
 
 
 def check_limits(given: dict[str, Any]) -> dict[str, Any]:
-    """The same settings with caps and budgets checked, None for a budget taken as none."""
-    for name in {"max_outer", "max_inner"} & set(given):
-        value = given[name]
-        if not isinstance(value, (Integral, np.integer)) or isinstance(value, bool) or value < 1:  # pyright: ignore[reportOperatorIssue]
-            raise InputError(f"{name}={value!r}", "an integer of at least 1", "leave it out for the default")
-    budgets = {
-        name: np.inf if given[name] is None else given[name] for name in ("max_work", "max_seconds") if name in given
-    }
-    for name, value in budgets.items():
-        if not _is_number(value) or not value > 0:
-            raise InputError(
-                f"{name}={value!r}", "a positive number, or None for no limit", "leave it out for no limit"
-            )
-    return given | budgets
-
-
-def _is_number(value: Any) -> bool:
-    return real_number(value) is not None
-
-
-def check_promise(solver: Solver, settings: Settings):
-    """Raise where constants, a success probability or an option are wrong, or the solver has no use for them."""
-    constants, success, option = settings.constants, settings.success, settings.option
-    if constants is not None and not isinstance(constants, ProblemConstants):
-        raise InputTypeError(
-            f"constants={type(constants).__name__}", "theory.ProblemConstants", "see theory.estimate(problem, x0)"
-        )
-    if success is not None and (not _is_number(success) or not 0 < float(success) < 1):
-        raise InputError(f"success={success!r}", "a probability between 0 and 1", "write for example success=0.95")
-    if not isinstance(option, str) or option not in ("I", "II"):
-        raise InputError(
-            f"option={option!r}", "'I' (in expectation) or 'II' (with a probability)", "leave it out for 'II'"
-        )
-    if option == "I" and success is not None:
-        raise InputError(
-            f"success={success} beside option='I'",
-            "a success probability with option='II' alone",
-            "leave one of them out: Option I promises an expectation",
-        )
-    asked = {"constants": constants is not None, "success": success is not None, "option": option == "I"}
-    if solver.guarantee is None and any(asked.values()):
-        named = ", ".join(name for name, given in asked.items() if given)
-        raise InputError(
-            f"{named} for the solver {solver.name!r}",
-            "a theory mode, whose parameters follow from constants and which promises a probability",
-            f"use solver='{_theory(solver)}', or leave {named} out: what this one returns is judged anyway",
-        )
-
-
-def _theory(solver: Solver) -> str:
-    """The theory mode of a solver, or of another one where it has none."""
-    return own if (own := f"{solver.name}-theory") in names() else "spider-theory"
+    """The settings among `given` that are not None, checked."""
+    known = {each.name: each.metadata["check"] for each in fields(Settings)}
+    return {name: known[name](name, value) for name, value in given.items() if value is not None}

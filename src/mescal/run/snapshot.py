@@ -18,6 +18,7 @@ from ..errors import InputError
 from ..oracle import Tally
 from ..solvers.base import Goal
 from ..theory.constants import SubproblemConstants
+from ..theory.merit import MeritConstants
 from .history import History, Row
 from .method import Method
 from .scaling import Scales
@@ -49,7 +50,7 @@ def take(state: State) -> Snapshot:
     content["notes"] = {name: _number(value) for name, value in asdict(state.notes).items()}
     content["history"] = [asdict(row) for row in state.history]
     content["objective_scale"] = state.scales.objective
-    arrays = {"constraint_scales": np.asarray(state.scales.constraints)}
+    arrays = {"constraint_scales": np.asarray(state.scales.constraints), "inward": np.asarray(state.scales.inward)}
     for name in ARRAYS:
         arrays |= _leaves(name, getattr(state, name))
     content["leg"] = None if state.leg is None else {"goal": _goal(state.leg.goal)}
@@ -69,7 +70,7 @@ def restore(method: Method, here: Setup, like: State, snapshot: Snapshot) -> Sta
         **{name: _filled(name, getattr(like, name), arrays) for name in ARRAYS},
         notes=replace(like.notes, **content["notes"]),
         history=History([_row(row) for row in content["history"]]),
-        scales=Scales(content["objective_scale"], arrays["constraint_scales"]),
+        scales=Scales(content["objective_scale"], arrays["constraint_scales"], arrays["inward"]),
     )
     if content["leg"] is None:
         return state
@@ -96,7 +97,8 @@ def _goal_again(content: Any) -> Goal | None:
     if content is None:
         return None
     constants = content["constants"]
-    return Goal(**content | {"constants": None if constants is None else SubproblemConstants(**constants)})
+    kind = MeritConstants if constants and "weight" in constants else SubproblemConstants
+    return Goal(**content | {"constants": None if constants is None else kind(**constants)})
 
 
 def _number(value: Any) -> Any:

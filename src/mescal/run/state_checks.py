@@ -7,7 +7,7 @@ from dataclasses import fields
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from ..options import real_number
+from ..checks import real_number
 from ..solvers.base import Goal
 from .history import Row
 from .state import State

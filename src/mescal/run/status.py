@@ -30,6 +30,11 @@ class Status(Enum):
         "Unbounded: from the returned point the objective falls without end along a feasible ray, `result.ray`.",
         "Bound x by a domain, or check the sign of the objective and the direction of the constraints.",
     )
+    KINK = (
+        "Stopped beside a kink, where gradients jump: no condition on gradients and Hessians says whether it is a minimum.",
+        "State the problem smoothly: |u| as a variable t with -t <= u <= t, a maximum as one above all its parts, or softplus and "
+        "sqrt(u^2 + e^2) for small e.",
+    )
     NOT_FINITE = (
         "A function or a derivative was NaN or infinite; the last good point was kept.",
         "Check the functions near the returned x, bound x by a domain, or scale the problem.",
@@ -42,6 +47,11 @@ class Status(Enum):
         "Stopped by the callback.",
         "Continue with mescal.minimize(..., start=result).",
     )
+
+    @property
+    def word(self) -> str:
+        """Its name in words."""
+        return self.name.lower().replace("_", " ")
 
     @property
     def sentence(self) -> str:

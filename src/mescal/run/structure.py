@@ -1,4 +1,4 @@
-"""The structure of parameters made of dicts, lists and tuples, as JSON: all that a checkpoint can hold of it."""
+"""The structure of parameters of dicts, lists, tuples and statements' scalars, as JSON: all that a checkpoint can hold."""
 
 from math import prod
 from typing import Any
@@ -7,6 +7,7 @@ import jax
 import numpy as np
 
 from ..problem import Parameters
+from ..problem.statements.lifting import Lifted
 
 
 def pack(parameters: Parameters) -> Any:
@@ -39,6 +40,8 @@ def _pack(tree: Any) -> Any:
         return {"dict": [[key, _pack(tree[key])] for key in sorted(tree)]}
     if type(tree) in (list, tuple):
         return {type(tree).__name__: [_pack(part) for part in tree]}
+    if type(tree) is Lifted:
+        return {"lifted": [_pack(tree.x), _pack(tree.auxiliary)]}
     if tree is None:
         return {"none": []}
     raise TypeError
@@ -60,5 +63,6 @@ def _unpack(structure: dict[str, Any], vector: np.ndarray, start: int) -> tuple[
         "dict": lambda: dict(zip(names, values, strict=True)),
         "list": lambda: values,
         "tuple": lambda: tuple(values),
+        "lifted": lambda: Lifted(*values),
     }
     return made[kind](), start

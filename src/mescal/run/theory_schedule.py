@@ -21,6 +21,7 @@ from ..compiling import compiled
 from ..errors import InputError
 from ..oracle import Lagrangian
 from ..oracle.host import fold_in
+from ..problem import EqualityForm
 from ..solvers.base import Goal
 from ..solvers.theory_mode import LARGEST, TheorySolver
 from ..theory import boosting, gap, outer
@@ -66,7 +67,7 @@ class TheorySchedule:
             state = replace(state, work=state.work + work.tally())
             bound = min(bound, gap.bound_from_values(float(value), -self.constants.objective_bound, size, penalty))
         constants = subproblem_constants(self.constants, size, penalty, bound, sharp=self.solver.sharp)
-        gradient, curvature = gradient_tolerance(here, state), here.settings.tolerance.curvature
+        gradient, curvature = gradient_tolerance(here, state), here.settings.tol.curvature
         boost = self._boost(constants, gradient, curvature, local)
         if boost is not None:
             gradient, curvature = boost.gradient_tolerance, boost.curvature_tolerance
@@ -103,29 +104,20 @@ def make_schedule(here: Setup, state: State) -> tuple[State, TheorySchedule]:
     solver, form, settings = here.solver, here.form(state.scales), here.settings
     assert isinstance(solver, TheorySolver)
     warnings: tuple[str, ...] = ()
-    constants = settings.constants
+    constants = here.asked.constants
     if constants is None:
         estimated = measure_constants(form, here.data, state.z, fold_in(here.key, (1 << 30) - 1))
         state = replace(state, work=state.work + estimated.work)
         constants, warnings = estimated.constants, (ESTIMATED,)
-    for what, given, found in (
-        ("variables, slacks of inequalities included", constants.dimension, form.size),
-        ("scalar constraints", constants.constraint_count, form.constraints),
-    ):
-        if given != found:
-            raise InputError(
-                f"constants of a problem with {given} {what}; this one has {found}",
-                f"constants of the equality form, with {found}",
-                "leave constants out to have them estimated, or correct them",
-            )
+    check_sizes(constants, form)
     start = float(np.linalg.norm(state.multipliers))
     total = outer.dual_bound_total(constants.sampled_constraint_bound, state.penalty)
     schedule = Schedule(
         initial_penalty=state.penalty,
-        growth=settings.growth,
+        growth=settings.outer.growth,
         multiplier_bound=outer.multiplier_bound(start, total),
     )
-    tolerance = settings.tolerance.gradient
+    tolerance = settings.tol.gradient
     samples = outer.dual_sample_size(constants.constraint_noise, tolerance)
     if samples > LARGEST:
         raise InputError(
@@ -138,11 +130,25 @@ def make_schedule(here: Setup, state: State) -> tuple[State, TheorySchedule]:
         constants=constants,
         schedule=schedule,
         last=outer.iteration_bound(constants, schedule, tolerance),
-        option=settings.option,
-        success=settings.success,
+        option=here.asked.option,
+        success=here.asked.success,
         dual_batch=max(2, samples),
         warnings=warnings,
     )
+
+
+def check_sizes(constants: ProblemConstants, form: EqualityForm):
+    """Raise where constants are those of a problem of another size."""
+    for what, given, found in (
+        ("variables, slacks of inequalities included", constants.dimension, form.size),
+        ("scalar constraints", constants.constraint_count, form.constraints),
+    ):
+        if given != found:
+            raise InputError(
+                f"constants of a problem with {given} {what}; this one has {found}",
+                f"constants of the equality form, with {found}",
+                "leave constants out to have them estimated, or correct them",
+            )
 
 
 @compiled

@@ -25,8 +25,8 @@ log = logging.getLogger("mescal")
 class Watchdog:
     """Watches a run from a thread of its own while it is open, once or again; `move` says that something has happened."""
 
-    def __init__(self, patience: float):
-        self.patience = patience
+    def __init__(self, patience: float | None):
+        self.patience = float("inf") if patience is None else patience
         self._moved, self._what = time.monotonic(), "the set-up"
         self._over = threading.Event()
 

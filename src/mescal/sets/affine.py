@@ -13,6 +13,8 @@ from .cone import TangentCone
 from .parameters import stored_array
 from .points import size
 
+NEAREST = 1e-6  # what rounding may turn equations by: so far off X the judge projects a point
+
 
 class Affine(ConvexSet):
     """Solutions of linear equations, over the flattened point.
@@ -22,7 +24,7 @@ class Affine(ConvexSet):
     **Arguments:**
 
     - `matrix`: A, with one column for each coordinate of the point, in the order of
-        `jax.flatten_util.ravel_pytree`. Dependent rows are allowed.
+        `jax.flatten_util.ravel_pytree`. Dependent rows are allowed, rows that rounding makes so are not.
     - `rhs`: b, one number for each row.
 
     Kept as `rows` (Q, from the singular value decomposition in float64) and `values` (t = Q A^+ b).
@@ -42,8 +44,18 @@ class Affine(ConvexSet):
             )
         if not (np.isfinite(a).all() and np.isfinite(b).all()):
             raise InputError("an infinite coefficient in an equation", "finite numbers", "look at how it was computed")
+        lengths = np.abs(a).max(axis=1, initial=0.0)
+        powers = -np.frexp(lengths)[1]  # an equation says the same in any unit, and powers of two cost no digits
+        a, b = np.ldexp(a.astype(np.float64), powers[:, None]), np.ldexp(b.astype(np.float64), powers)
         left, singular, rows = np.linalg.svd(a, full_matrices=False)
         rank = int(np.sum(singular > max(a.shape) * eps * np.max(singular, initial=0)))
+        turned = max(a.shape) * 2.0**-52 * np.max(singular, initial=0) / np.min(singular[:rank], initial=np.inf)
+        if turned > NEAREST:
+            raise InputError(
+                f"equations that all but depend on each other: rounding alone turns what they say by {turned:.1g}",
+                f"equations whose solutions rounding moves by no more than {NEAREST:g}",
+                "take out those that depend on others, or combine them by hand so that they differ",
+            )
         self.rows = rows[:rank]
         self.values = left.T[:rank] @ b / singular[:rank]
         residual = np.linalg.norm(a @ (self.values @ self.rows) - b)

@@ -7,13 +7,26 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, PyTree
 
+from ..compiling import compiled, in_precision
 from ..errors import InputError, InputTypeError
 from .base import ConvexSet
 from .points import ROUNDINGS, norm, rounding
 
 STEPS = 8  # between the shortest and the longest, in equal ratios
+EXPANSION = 1e-2  # what rounding, and projections that are found by iteration, may take points apart
+SCALES = (
+    0.1,
+    0.1,
+    0.5,
+    0.5,
+    1.0,
+    1.0,
+    3.0,
+    3.0,
+)  # of the pairs that this is tried with, in units of the largest coordinate
 LONGER = 64  # how often a step must hold the rounding of a coordinate, a unit of which is no movement
 
 
@@ -102,7 +115,8 @@ class Projected(ConvexSet):
 
     def check_fit(self, x: PyTree) -> None:
         given = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), x)
-        result = jax.eval_shape(self.function, given)
+        with in_precision(jnp.result_type(*jax.tree.leaves(given))):
+            result = jax.eval_shape(self.function, given)
         same = jax.tree.structure(result) == jax.tree.structure(given)
         if not same or any(
             new.shape != old.shape for new, old in zip(jax.tree.leaves(result), jax.tree.leaves(given), strict=True)
@@ -111,6 +125,13 @@ class Projected(ConvexSet):
                 f"a projection that makes {result} of {given}",
                 "the structure and the shapes of the point",
                 "return a pytree like the argument; jax.tree.map applies a function to every leaf",
+            )
+        further = _expansion(self, x)
+        if further > 1 + EXPANSION:
+            raise InputError(
+                f"a projection that takes two points {further:.3g} times as far apart as they were",
+                "the projection onto a convex set, which takes no two points further apart",
+                "look at whether the set is convex (a sphere is not), and whether the nearest of its points is returned",
             )
 
     @classmethod
@@ -123,6 +144,24 @@ class Projected(ConvexSet):
 
         tree = {"w": np.zeros((2, 2), np.float32), "b": np.zeros((), np.float32)}
         return (cls(clip), np.zeros(4, np.float32)), (cls(ball), tree)
+
+
+def _expansion(domain: Projected, x: PyTree) -> float:
+    """By how much the projection takes points apart: the largest quotient of a few random pairs around x, at several scales."""
+    flat, unravel = ravel_pytree(jax.tree.map(np.asarray, x))
+    random, largest = np.random.default_rng(0), max(1.0, float(np.abs(flat).max(initial=0.0)))
+    worst = 0.0
+    for scale in SCALES:
+        pair = [flat + scale * largest * random.standard_normal(flat.size) for _ in range(2)]
+        ends = [np.asarray(ravel_pytree(_projected(domain, unravel(point.astype(flat.dtype))))[0]) for point in pair]
+        length = float(np.linalg.norm(pair[0] - pair[1]))
+        worst = max(worst, float(np.linalg.norm(ends[0] - ends[1])) / length if length > 0 else 0.0)
+    return worst
+
+
+@compiled
+def _projected(domain: Projected, x: PyTree) -> PyTree:
+    return domain.project(x)
 
 
 def _relative_step(dtype: np.dtype) -> float:

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from .natasha2 import Natasha2 as Natasha2
     from .natasha2_theory import Natasha2Theory as Natasha2Theory
     from .newton_cg import NewtonCG as NewtonCG
+    from .null_space import NullSpace as NullSpace
+    from .null_space_theory import NullSpaceTheory as NullSpaceTheory
     from .scr import Scr as Scr
     from .scr_theory import ScrTheory as ScrTheory
     from .sg_hv_nc import SgHvNc as SgHvNc

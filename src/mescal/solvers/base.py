@@ -5,20 +5,21 @@ A sub-solver minimises the augmented Lagrangian of one outer iteration, given as
 """
 
 import abc
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..options import check_options
+from ..checks import check_options
 from ..oracle import Tally, Work
 from ..oracle.host import leaf
 from ..theory.constants import SubproblemConstants
+from ..theory.merit import MeritConstants
 
 # why an inner solve stands where it stands
-RUNNING, VERIFIED, EXHAUSTED, BROKEN, STATIONARY, RUNAWAY, FARAWAY = range(7)
+RUNNING, VERIFIED, EXHAUSTED, BROKEN, STATIONARY, RUNAWAY, FARAWAY, IRREGULAR = range(8)
 
 
 class Memory(NamedTuple):
@@ -62,7 +63,7 @@ class Goal(NamedTuple):
     `population` is the number of thetas in a full pass (None on a stream). A stationary point whose constraint, in the
     problem's units, exceeds `feasibility` is no candidate for a certificate, and is handed back as STATIONARY without a
     curvature search; one that exceeds `runaway`, in the solver's units, ends the solve as RUNAWAY. `constants` are those of
-    the subproblem where they are known: a theory mode needs them, practical modes estimate what they need.
+    the subproblem, or of a merit function, where they are known: a theory mode needs them, practical modes estimate what they need.
     """
 
     gradient: float
@@ -73,7 +74,8 @@ class Goal(NamedTuple):
     curvature_batch: int
     feasibility: float = float("inf")
     runaway: float = float("inf")
-    constants: SubproblemConstants | None = None
+    constants: SubproblemConstants | MeritConstants | None = None
+    failure: float = 0.5  # what a theory mode without copies may fail with
     dual_batch: int = 2
     judged: bool = (
         False  # whether at a stationary point whose constraint is below `ready` the judge looks for negative curvature
@@ -136,7 +138,16 @@ class SubSolver(Solver):
 
     precise: ClassVar[bool] = False  # whether it computes in float64, whatever the parameters are
     host: ClassVar[bool] = True
+    single_loop: ClassVar[bool] = False  # whether it needs no outer loop: it moves multipliers by itself
     chunk: ClassVar[int] = 32  # steps between two looks at the clock and the budgets, at most
+
+    if not TYPE_CHECKING:
+
+        def __getattribute__(self, name: str) -> Any:
+            """Methods as Python has them: equinox makes a pytree of a method whenever it is named, which takes as long as a step on
+            few rows.
+            """
+            return object.__getattribute__(self, name)
 
     def sized(self, population: int | None) -> "SubSolver":
         """Itself."""

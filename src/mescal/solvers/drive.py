@@ -5,6 +5,7 @@ theory modes and baselines are compiled whole, and everything that changes betwe
 arguments, so that a solver and a problem have one program.
 """
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import jax
@@ -36,14 +37,18 @@ def begin(solver: SubSolver, sub: Subproblem, z: Any, plan: Any, memory: Any, ke
     return compiled_begin(solver, sub.lagrangian, z, plan, memory, key)
 
 
-def advance(solver: SubSolver, sub: Subproblem, state: Any, plan: Any, goal: Goal, chunk: int) -> Any:
-    """The state after at most `chunk` more calls of `step`."""
+def advance(
+    solver: SubSolver, sub: Subproblem, state: Any, plan: Any, goal: Goal, chunk: int, over: Callable[[], bool] = bool
+) -> Any:
+    """The state after at most `chunk` more calls of `step`; on the host, fewer where time is `over` between two of them."""
     if not solver.host:
         return compiled_advance(solver, sub.lagrangian, state, plan, np.int32(chunk))
     for _ in range(chunk):
         if int(state.progress.status) != RUNNING:
             break
         state = solver.step(sub, state, plan, goal)
+        if over():
+            break
     return state
 
 

@@ -9,7 +9,6 @@ A are the equalities and the inequalities whose slack is zero: slacks are elimin
 2. The length of a step is chosen by exact values. The look at the point that it leads to is the next iteration's.
 3. On sets, steps are taken on the face that a projected gradient step ends on; what that step does across the face is kept
    (two-metric projection, Bertsekas 1982). Where the boundary is curved, its curvature is part of the model.
-4. A point that is as stationary as a tenth of its violation is handed back: multipliers have to move first.
 
 What is compiled is a look, and a Hessian, or its products where forming it would cost more: the certificate needs the same.
 """
@@ -49,12 +48,9 @@ from .trust_region import Step, truncated_cg
 FORCING = 0.01  # of |g|: a residual that ends CG ...
 FINAL = 0.25  # ... or this of the tolerance
 ARMIJO = 1e-4  # of the model's decrease: what a step must bring
-SHRINK = 0.25  # factor on a step that does not bring it ...
-STRETCH = 2.0  # ... and on one that ended at the boundary and does ...
-LONGEST = 8.0  # ... up to this: further out, a flat region looks like a way down
+SHRINK = (0.05, 0.5)  # factors on a step that does not bring it: as far as a cubic through both ends says
 TRIES = 12  # lengths of a step
 PATIENCE = 20  # quasi-Newton steps of a solve
-LOOSE = 0.1  # of the violation, in the solver's units: stationarity that is enough to move multipliers
 IDLE = 8  # such steps end a solve: what is left is rounding
 LEAST_TRUST = 2.0**-10  # of the natural radius, at the start of a solve: what shrank it further belonged to another L
 SMALLEST_TRUST = 1e-12  # of the natural radius: below it nothing leads down
@@ -105,21 +101,14 @@ class ExactNewton(SubSolver):
         steps, trust = int(progress.steps) + 1, float(state.memory.trust)
         work, looked, curvature, escaped = progress.work.tally(), Tally(), float(progress.curvature), 0
         status, smoothness, floor = RUNNING, float(state.memory.smoothness), float(state.memory.floor)
-        pairs, idle, violation = state.pairs, int(state.idle), float(np.linalg.norm(at.constraint))
+        pairs, idle = state.pairs, int(state.idle)
         if not at.finite:
             status = BROKEN
         elif at.stationarity <= VERIFY * goal.gradient:
             status, at, curvature, looked = self._at_stationary(sub, at, progress, goal)
             escaped, work = int(status == RUNNING), work + looked
-        elif (
-            steps > 1
-            and at.stationarity <= LOOSE * violation
-            and sub.violation(at.constraint) > goal.ready
-            and not sub.stuck(at)
-        ):
-            status = STATIONARY
         else:
-            moved, smoothness, spent = self._move(sub, state, goal, trust, smoothness)
+            moved, smoothness, trust, spent = self._move(sub, state, goal, trust, smoothness)
             work = work + spent
             if moved is None:
                 trust /= BACKTRACK
@@ -129,7 +118,7 @@ class ExactNewton(SubSolver):
                 pairs = pairs.add(step[: sub.parameters], change[: sub.parameters])
                 gained = at.value - moved.value > rounding_of(at) or moved.stationarity < at.stationarity
                 idle = 0 if gained else idle + 1
-                at, trust = moved, min(1.0, trust * REGAIN)
+                at, trust = moved, min(1.0, trust)
                 status = EXHAUSTED if idle >= IDLE else RUNNING
         if status == RUNNING and steps >= goal.steps:
             status = EXHAUSTED
@@ -161,7 +150,7 @@ class ExactNewton(SubSolver):
         return RUNNING, there, found.curvature, looked + tried + spent
 
     def _move(self, sub: Subproblem, state: NewtonState, goal: Goal, trust: float, smoothness: float):
-        """Where a step leads that leads down (None if none does), the smoothness that was seen, and the work."""
+        """Where a step leads that leads down (None if none does), the smoothness that was seen, the next trust, and the work."""
         assert sub.looks is not None
         at, before, d = state.at, sub.looks.tally, sub.parameters
         x, g = at.z[:d], at.gradient[:d]
@@ -175,28 +164,23 @@ class ExactNewton(SubSolver):
             cap = 2 * d if d <= DENSE else self.products
             step = truncated_cg(lambda v: sub.project_on_face_of(landed, product(v)), slope, radius, enough, cap)
             smoothness = step.top if step.top > 0 else smoothness
-        moved = self._along(sub, at, x + across, step, slope)
-        return moved, smoothness, sub.looks.tally - before
+        moved, length = self._along(sub, at, x + across, step, slope)
+        if length == 1 or step.boundary:
+            trust *= REGAIN * length if moved is not None else 1.0
+        return moved, smoothness, trust, sub.looks.tally - before
 
-    def _along(self, sub: Subproblem, at: Seen, start: Array, step: Step, slope: Array) -> Seen | None:
-        """By exact values: shorter until it leads down; longer while a step to the boundary leads further."""
-        decrease = -(slope @ step.d + step.d @ step.product / 2)
-        length, best, rounding = 1.0, None, rounding_of(at)
+    def _along(self, sub: Subproblem, at: Seen, start: Array, step: Step, slope: Array) -> tuple[Seen | None, float]:
+        """Where a step, made shorter until it leads down, leads to, and how much of it was taken; (None, 0) where none does."""
+        falling, length = float(slope @ step.d), 1.0
+        decrease, rounding = -(falling + step.d @ step.product / 2), rounding_of(at)
         for _ in range(TRIES):
             there, _ = sub.look(sub.project(np.concatenate([start + length * step.d, at.z[sub.parameters :]])))
-            wanted = at.value - ARMIJO * length * decrease if best is None else best.value
-            closer = (
-                best is None and there.stationarity < at.stationarity
-            )  # which still tells points apart, to rounding
-            better = there.finite and there.value < wanted + rounding * closer
-            if not better and best is not None:
-                break
-            if better:
-                best = there
-                if not step.boundary or length < 1 or length >= LONGEST:
-                    break
-            length *= STRETCH if better else SHRINK
-        return best
+            # stationarity still tells points apart whose values are equal to rounding
+            closer = there.stationarity < at.stationarity
+            if there.finite and there.value < at.value - ARMIJO * length * decrease + rounding * closer:
+                return there, length
+            length *= _shorter(at, there, falling, step.d, length)
+        return None, 0.0
 
     def _model(self, sub: Subproblem, at: Seen, bending: Array):
         """Products with H in x, and with what a curved boundary adds to it: by the matrix where it is formed."""
@@ -241,6 +225,21 @@ def boundary_curvature(sub: Subproblem, landed: Array, g: Array) -> Array:
     if tangent is None or not tangent.curvature.any():
         return np.zeros(len(landed))
     return tangent.bending(np.maximum(0, -(tangent.inequalities @ g)))
+
+
+def _shorter(at: Seen, there: Seen, falling: float, d: Array, length: float) -> float:
+    """The factor on a length that leads nowhere: to the minimiser of the cubic through values and slopes at both ends."""
+    least, most = SHRINK
+    if not there.finite:
+        return least
+    rising = float(there.gradient[: len(d)] @ d)
+    bend = falling + rising - 3 * (at.value - there.value) / -length
+    inside = bend**2 - falling * rising
+    if not inside >= 0:
+        return most
+    root = np.sqrt(inside)
+    below = rising - falling + 2 * root
+    return float(np.clip(1 - (rising + root - bend) / below, least, most)) if below > 0 else most
 
 
 def natural_radius(x: Array) -> float:

@@ -51,20 +51,20 @@ def too_far(oracle: Lagrangian, z: jax.Array, reset: jax.Array, trust: jax.Array
 
 
 def slack_curvature(oracle: Lagrangian) -> Any:
-    """The diagonal of the Hessian in the slacks: al (scale_j kappa_j)^2."""
+    """The diagonal of the Hessian in the slacks: al scale_j^2."""
     form = oracle.form
     scale = jnp.asarray(form.constraint_scale)[form.program.layout.inequality]
-    return oracle.penalty * (scale * jnp.asarray(form.slack_unit)) ** 2
+    return oracle.penalty * scale**2
 
 
 def best_slack(oracle: Lagrangian, z: jax.Array, constraint: jax.Array) -> jax.Array:
-    """z with the slacks that minimise L for its x, given c(z) + kappa s as it is at z: free where c is known exactly."""
+    """z with the slacks that minimise L for its x, given c(z) + s as it is at z: free where c is known exactly."""
     form = oracle.form
     if form.program.layout.slack_size == 0:
         return z
     x, s = form.split(z)
     rows = form.program.layout.inequality
-    scale = jnp.asarray(form.constraint_scale)[rows] * jnp.asarray(form.slack_unit)
+    scale = jnp.asarray(form.constraint_scale)[rows]
     without = constraint[rows] - scale * s
     return form.join(x, jnp.maximum(0, -(without + oracle.multipliers[rows] / oracle.penalty) / scale))
 
@@ -90,7 +90,8 @@ def rounding_of(seen: Seen) -> float:
     """What an exact value may be off by: the parts it is summed from, and z, are known to so many units of rounding."""
     parts = abs(seen.objective) + abs(seen.value - seen.objective)
     unit = ROUNDINGS * float(np.finfo(seen.z.dtype).eps)
-    return unit * float(parts + np.abs(seen.gradient) @ np.abs(seen.z.astype(np.float64)))
+    with np.errstate(invalid="ignore"):  # infinity times zero
+        return unit * float(parts + np.abs(seen.gradient) @ np.abs(seen.z.astype(np.float64)))
 
 
 def escape(

@@ -1,6 +1,7 @@
 """A ray that shows that a problem is unbounded below: x + t d, t >= 0, in X and feasible, along which f falls and never slows down.
 
-    d = (far - start)/|far - start|, brought into the recession cone of X and the null space of the rows of J that bind;
+    d = (far - start)/|far - start|, or, where that will not do, -grad f(far)/|grad f(far)|, brought into the recession cone of X
+    and the null space of the rows of J that bind;
     f(x + t d) is looked at for t = R (0, 1, 1e2, 1e4, 1e8, 1e12), R = max(1, |x|):  it must fall at a rate above the
     tolerance, and at the end at no less than half the rate of the beginning
 
@@ -29,16 +30,17 @@ ROUNDINGS = 64.0  # units of rounding in which a row of c may be off, relative t
 class Ray:
     """x + t direction: f and the violation |max(c, 0)| (|c| for equalities) at some t, in the problem's units."""
 
-    direction: Array
-    lengths: Array
-    objective: Array
-    violation: Array
+    direction: np.ndarray
+    lengths: np.ndarray
+    objective: np.ndarray
+    violation: np.ndarray
 
 
 @dataclass(frozen=True)
 class _Point:
     objective: float
     error: float
+    gradient: Array
     constraint: Array
     jacobian: Array
 
@@ -63,24 +65,31 @@ def ray_from(
         return point
 
     x, seen = _feasible(sub, far[:size].astype(np.float64), at, tolerance)
-    direction = _recession(sub, x, x - start[:size], seen)
     z = np.concatenate([x, np.maximum(0, -seen.constraint[sub.inequality])]).astype(far.dtype)
-    if direction is None:
-        return None, z, sum(spent, Tally())
+    for towards in (x - start[:size], -seen.gradient):
+        direction = _recession(sub, x, towards, seen)
+        ray = None if direction is None else _along(sub, x, seen, direction, at, tolerance, far.dtype)
+        if ray is not None:
+            return ray, z, sum(spent, Tally())
+    return None, z, sum(spent, Tally())
+
+
+def _along(sub: Subproblem, x: Array, seen: _Point, direction: Array, at, tolerance: float, dtype) -> Ray | None:
+    """The ray from x in a direction, if f falls along it without end."""
     reach = max(1.0, float(np.linalg.norm(x))) * np.asarray(LENGTHS)
     places = [x + t * direction for t in reach]
     points = [seen, *(at(y) for y in places[1:])]
     values, errors = np.asarray([p.objective for p in points]), np.asarray([p.error for p in points])
     violation = np.asarray([np.linalg.norm(_excess(sub, p.constraint)) for p in points])
-    eps = ROUNDINGS * float(np.finfo(far.dtype if sub.looks is None else np.float64).eps)
+    eps = ROUNDINGS * float(np.finfo(dtype if sub.looks is None else np.float64).eps)
     sizes = [eps * np.linalg.norm(np.abs(p.jacobian) @ np.abs(y)) for p, y in zip(points, places, strict=True)]
-    stays = all(_is_inside(sub, y, far.dtype) for y in places) and (violation <= tolerance + np.asarray(sizes)).all()
+    stays = all(_is_inside(sub, y, dtype) for y in places) and (violation <= tolerance + np.asarray(sizes)).all()
     with np.errstate(invalid="ignore"):
         doubt = np.where(np.isfinite(errors), SURE * errors, np.abs(values) / 2)  # squares overflow before values do
         rates = (np.diff(values) + doubt[1:]) / np.diff(reach)
     rates = np.where(values[1:] == -np.inf, -np.inf, rates)
     falls = bool((rates < -tolerance).all() and rates[-1] <= KEPT * rates[0])
-    return (Ray(direction, reach, values, violation) if stays and falls else None), z, sum(spent, Tally())
+    return Ray(direction, reach, values, violation) if stays and falls else None
 
 
 def _feasible(sub: Subproblem, x: Array, at, tolerance: float) -> tuple[Array, _Point]:
@@ -133,13 +142,14 @@ def _look(sub: Subproblem, x: Array, key: tuple[int, ...]) -> tuple[_Point, Tall
     if sub.looks is not None:
         before = sub.looks.tally
         at = sub.looks.at(x)
-        return _Point(at.objective, 0.0, at.constraint, at.jacobian), sub.looks.tally - before
+        return _Point(at.objective, 0.0, at.gradient, at.constraint, at.jacobian), sub.looks.tally - before
     z = np.concatenate([x, np.zeros(int(sub.inequality.sum()))]).astype(np.asarray(sub.lagrangian.multipliers).dtype)
     seen, work = sampled_look(sub.lagrangian, z, z, words(*key), np.int32(SMALLEST_RESET))
     estimate, size = seen.estimate, sub.parameters
     return _Point(
         float(estimate.objective) / sub.factor,
         float(np.sqrt(float(estimate.objective_variance))) / sub.factor,
+        np.asarray(estimate.objective_gradient, np.float64)[:size] / sub.factor,
         np.asarray(estimate.constraint, np.float64) / sub.scale,
         np.asarray(estimate.jacobian, np.float64)[:, :size] / sub.scale[:, None],
     ), work.tally()

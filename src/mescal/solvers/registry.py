@@ -13,6 +13,8 @@ from typing import Any
 from ..errors import InputError, InputTypeError
 from .base import Solver
 
+PROMISES = {"constants", "success", "option"}  # what theory modes alone are told
+
 
 def final_classes(package: str, base: type) -> dict[str, Any]:
     """The classes of a package's files that have a name of their own, by that name."""
@@ -28,8 +30,10 @@ def _is_named(cls: Any, base: type, name: Any) -> bool:
     return inspect.isclass(cls) and issubclass(cls, base) and isinstance(name, str) and vars(cls).get("name") == name
 
 
-def make(kind: str, name: str, classes: Mapping[str, Any], options: Mapping[str, Any], in_doubt: str) -> Any:
-    """The class of that name with the given settings, or an error that names the nearest."""
+def make(
+    kind: str, name: str, classes: Mapping[str, Any], options: Mapping[str, Any], in_doubt: str, advise: Any = None
+) -> Any:
+    """The class of that name with the given settings, or an error that names the nearest; `advise` on options that it has not."""
     if name not in classes:
         near = difflib.get_close_matches(name, classes, 1)
         raise InputError(
@@ -38,11 +42,11 @@ def make(kind: str, name: str, classes: Mapping[str, Any], options: Mapping[str,
             f"did you mean {near[0]!r}?" if near else in_doubt,
         )
     known = {field.name for field in dataclasses.fields(classes[name])}
-    if set(options) - known:
+    if unknown := sorted(set(options) - known):
         raise InputError(
-            f"{kind} {name!r} has no option {sorted(set(options) - known)}",
+            f"{kind} {name!r} has no option {unknown}",
             f"some of {sorted(known)}",
-            "check the spelling",
+            "check the spelling" if advise is None else advise(unknown),
         )
     return classes[name](**options)
 
@@ -79,4 +83,9 @@ def get(solver: Any, **options: Any) -> Solver:
         return solver
     if not isinstance(solver, str):
         raise InputTypeError(f"solver={solver!r}", f"one of {list(names())}, or a solver object", "write solver='auto'")
-    return make("solver", solver, in_its_file(solver) or found(), options, "use 'auto' if in doubt")
+
+    def advise(unknown: list[str]) -> str:
+        theory = f"{solver}-theory" if f"{solver}-theory" in found() else "spider-theory"
+        return f"theory modes have it: use {theory!r}" if PROMISES & set(unknown) else "check the spelling"
+
+    return make("solver", solver, in_its_file(solver) or found(), options, "use 'auto' if in doubt", advise)

@@ -54,7 +54,8 @@ def sampled_reset(
 
     A small batch verifies nothing: where the last one found its point stationary, the largest looks at it again.
     The error of the mean constraint, times al J', is an error of the multiplier, not of stationarity: multipliers may move
-    within it to make the point as stationary as it is. Values are differences to the last reset on common samples.
+    within it to make the point as stationary as it is. Values are differences to the last reset on common samples; at the same
+    point there is none, whatever rounding makes of it.
     """
     n = batch_of_reset(sub, before, target, failures)
     start = z if before is None else np.asarray(before.z)
@@ -65,9 +66,10 @@ def sampled_reset(
     face = np.asarray([sub.project_face(z, row) for row in estimate.jacobian]).reshape(estimate.jacobian.shape)
     shift = best_shift(face, sub.project_face(z, estimate.gradient), reach)
     slope = sub.project_tangent(z, -(estimate.gradient + shift @ estimate.jacobian))
+    change = 0.0 if np.array_equal(z, start) else float(at.change)
     reset = Seen(
         z=z,
-        value=0.0 if before is None else before.value + float(at.change),
+        value=change if before is None else before.value + change,
         objective=float(estimate.objective),
         gradient=estimate.gradient,
         constraint=estimate.constraint,
@@ -118,5 +120,8 @@ def best_shift_on_face(oracle: Lagrangian, z: jax.Array, at: Any, reach: jax.Arr
     rows = jax.vmap(lambda row: oracle.project_face(z, row))(at.jacobian)
     gradient = oracle.project_face(z, at.gradient)
     gram = rows @ rows.T
-    ridge = jnp.finfo(z.dtype).eps * jnp.trace(gram) * jnp.eye(gram.shape[0], dtype=z.dtype)
-    return jnp.clip(-jnp.linalg.solve(gram + ridge + jnp.finfo(z.dtype).tiny, rows @ gradient), -reach, reach)
+    ridge = (
+        jnp.finfo(z.dtype).eps * jnp.trace(gram) + jnp.finfo(z.dtype).tiny
+    )  # above zero also where the face is a point
+    gram = gram + ridge * jnp.eye(gram.shape[0], dtype=z.dtype)
+    return jnp.clip(-jnp.linalg.solve(gram, rows @ gradient), -reach, reach)

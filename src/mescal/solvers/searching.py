@@ -25,7 +25,7 @@ from ..sets.cone import TangentCone
 from .lowest import NOISE, dense, lowest
 
 MANY_ROWS = (
-    8  # weakly active rows beyond which a direction is looked for here before the judge proves that there is none
+    8  # weakly active rows, beyond which a direction is looked for here before the judge proves that there is none
 )
 DENSE = 1500  # parameters up to which a Hessian is formed, as the judge does
 FEW = 64  # variables up to which the Hessian of a batch is formed where several faces are looked at
@@ -40,10 +40,20 @@ class Found(NamedTuple):
 
 
 def search_at(
-    search: Search, sub: Subproblem, at: Any, tolerance: float, key: tuple[int, ...], batch: int, weak: float = 0.0
+    search: Search,
+    sub: Subproblem,
+    at: Any,
+    tolerance: float,
+    key: tuple[int, ...],
+    batch: int,
+    weak: float = 0.0,
+    cone: CriticalCone | None = None,
 ) -> tuple[Found, Tally]:
-    """Search at a point that is known as `at` (z, gradient, multipliers, jacobian); rows with multipliers <= `weak` are weak."""
-    cone = critical_cone(sub, at, weak)
+    """Search at a point that is known as `at` (z, gradient, multipliers, jacobian); rows with multipliers <= `weak` are weak.
+
+    On another cone than that of X and the slacks, where one is given.
+    """
+    cone = critical_cone(sub, at, weak) if cone is None else cone
     if sub.looks is not None and at.jacobian is not None and isinstance(search, Lanczos):
         return _exact_search(sub, at, cone, tolerance, key)
     if isinstance(search, Lanczos) and sub.looks is None:

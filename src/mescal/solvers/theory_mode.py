@@ -9,18 +9,20 @@ when it used up its steps without; as BROKEN when an estimate was not finite, wi
 
 import abc
 import math
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from ..checks import one_of, real_number
 from ..compiling import compiled
 from ..curvature import Lanczos, Search
-from ..errors import InputError
+from ..errors import InputError, InputTypeError
 from ..oracle import Lagrangian, Work
 from ..theory import negative_curvature
-from ..theory.constants import SubproblemConstants
+from ..theory.constants import ProblemConstants, SubproblemConstants
 from .base import Goal, Outcome, SubSolver
 from .move import paired_differences
 from .reset import regularity
@@ -45,8 +47,36 @@ class SearchPlan(eqx.Module):
         return jnp.maximum(1, jnp.minimum(asked, float(LARGEST // 2))).astype(jnp.int32)
 
 
+# Converters, and not `__check_init__`: Equinox looks at static fields in between, and warns of what is refused here.
+def _constants(given: Any) -> ProblemConstants | None:
+    if given is not None and not isinstance(given, ProblemConstants):
+        raise InputTypeError(
+            f"constants={type(given).__name__}", "theory.ProblemConstants", "see theory.estimate(problem, x0)"
+        )
+    return given
+
+
+def _success(given: Any) -> float | None:
+    probability = real_number(given)
+    if given is not None and not 0 < (probability or 0) < 1:
+        raise InputError(f"success={given!r}", "a probability between 0 and 1", "write for example success=0.95")
+    return probability
+
+
+def _option(given: Any) -> str:
+    return one_of("I", "II", advice="write 'I' (in expectation) or 'II' (with a probability)")("option", given)
+
+
 class TheorySolver(SubSolver):
-    """A solver whose parameters are those of its theorem; `guarantee` is the success probability that this promises."""
+    """A solver whose parameters are those of its theorem; `guarantee` is the success probability that this promises.
+
+    **Arguments**, beside those of each:
+
+    - `constants`: what the theorems assume of the problem; without them they are estimated from samples, and a warning says so.
+      A theory mode bounds its multipliers, scales nothing, and ends after the outer iterations that its theorem counts.
+    - `success`: boost it to this success probability instead of its theorem's 1/2, 5/8 or 2/3.
+    - `option`: of Algorithm 1: `"II"`, with that probability, or `"I"`, in expectation.
+    """
 
     host: ClassVar[bool] = False
     chunk: ClassVar[int] = 1024
@@ -54,6 +84,22 @@ class TheorySolver(SubSolver):
     sharp: eqx.AbstractVar[bool]
     search: eqx.AbstractVar[Search]
     surrogate: eqx.AbstractVar[str]
+
+    constants: ProblemConstants | None = eqx.field(static=True, default=None, converter=_constants)
+    success: float | None = eqx.field(static=True, default=None, converter=_success)
+    option: str = eqx.field(static=True, default="II", converter=_option)
+
+    def __check_init__(self):
+        if self.option == "I" and self.success is not None:
+            raise InputError(
+                f"success={self.success} beside option='I'",
+                "a success probability with option='II' alone",
+                "leave one of them out: Option I promises an expectation",
+            )
+
+    def sized(self, population: int | None) -> "TheorySolver":
+        """Itself without what the schedule alone asks for: other constants share compiled programs."""
+        return replace(self, constants=None, success=None, option="II")
 
     @abc.abstractmethod
     def sizes(self, plan: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -116,7 +162,7 @@ def measure(oracle: Lagrangian, start: jax.Array, z: jax.Array, key: jax.Array, 
 
 def known_constants(goal: Goal, name: str) -> SubproblemConstants:
     """The constants of the subproblem, without which there are no formulas to use."""
-    if goal.constants is None:
+    if not isinstance(goal.constants, SubproblemConstants):
         raise InputError(
             f"solver {name!r} was given no constants of the subproblem",
             "the Lipschitz constants, noise bounds and gap that the theorems assume",

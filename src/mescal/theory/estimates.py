@@ -7,7 +7,8 @@ At each of several points z in a ball around the start (projected onto X), from 
                   |D^3 F_i[u, u]|, |D^3 C_ij[u, u]|: the symmetric power method on the third derivative, times 1.5
     noise         |grad F_i - grad f|, |C_i - c|, |J_i - J|; |hess F_i - hess f| along the top direction of
                   mean_i (H_i - H)^2, likewise for C_ij
-    regularity    |P_T(-J'c)| / |c|; the smallest singular value of J on the face where c is lost in its own noise
+    regularity    |P_T(-J'c)| / |c|; the smallest singular value of J on the face where c is lost in its own noise, or
+                  everywhere where rows of J have to be independent
 
 and the largest (for regularity: the smallest) over points and samples. These are lower bounds of suprema, so nothing is
 promised; they serve practical modes, forecasts, and theory modes that were given nothing better. Constants are those of the
@@ -102,14 +103,18 @@ def measure_constants(
     radius: float | None = None,
     points: int = POINTS,
     samples: int = SAMPLES,
+    independent: bool = False,
 ) -> Estimated:
-    """The constants of an equality form around z, with the work of finding them."""
+    """The constants of an equality form around z, with the work of finding them.
+
+    With `independent` the regularity is the smallest singular value of J.
+    """
     reach = max(1.0, float(jnp.linalg.norm(form.split(z)[0]))) if radius is None else float(radius)
     check_positive(radius=reach, points=points)
     if samples < 2:
         raise InputError(f"samples={samples}", "at least 2", "noise shows between samples; leave it out for 64")
     around = _around(form, z, jax.random.fold_in(key, 0), reach, points)
-    sizes = _look(form, data, around, jax.random.fold_in(key, 1), samples)
+    sizes = _look(form, data, around, jax.random.fold_in(key, 1), samples, independent)
     seen = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), sizes)
     if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(seen)):
         raise InputError(
@@ -182,14 +187,14 @@ def _means(form: EqualityForm, data: Any, z: jax.Array, key: jax.Array, samples:
     return jnp.mean(form.evaluate(z, draw_rows(form.program, data, key, 0, samples), samples)[1], axis=0)
 
 
-@partial(compiled, static_argnums=4)
-def _look(form: EqualityForm, data: Any, points: jax.Array, key: jax.Array, samples: int) -> Sizes:
+@partial(compiled, static_argnums=(4, 5))
+def _look(form: EqualityForm, data: Any, points: jax.Array, key: jax.Array, samples: int, independent: bool) -> Sizes:
     """All sizes at all points, on the same samples."""
     rows = by_sample(draw_rows(form.program, data, key, 0, samples))
-    return jax.lax.map(lambda z: _at(form, z, rows, samples, key), points)
+    return jax.lax.map(lambda z: _at(form, z, rows, samples, key, independent), points)
 
 
-def _at(form: EqualityForm, z: jax.Array, rows: Any, samples: int, key: jax.Array) -> Sizes:
+def _at(form: EqualityForm, z: jax.Array, rows: Any, samples: int, key: jax.Array, independent: bool) -> Sizes:
     m, d = form.constraints, z.size
     index = jnp.arange(samples)
     basis = jnp.eye(1 + m, dtype=z.dtype)
@@ -263,14 +268,18 @@ def _at(form: EqualityForm, z: jax.Array, rows: Any, samples: int, key: jax.Arra
         constraint_noise=jnp.max(jnp.linalg.norm(values[:, 1:] - c, axis=-1)) if m else none,
         jacobian_noise=jnp.max(jnp.linalg.norm(off[:, 1:], 2, axis=(1, 2))) if m else none,
         hessian_noise=jnp.max(jnp.linalg.norm(along - jnp.mean(along, axis=0), axis=-1), axis=0),
-        regularity=_regularity(form, z, jacobian, c, values[:, 1:]) if m else none,
+        regularity=_regularity(form, z, jacobian, c, values[:, 1:], independent) if m else none,
     )
 
 
-def _regularity(form: EqualityForm, z: jax.Array, jacobian: jax.Array, c: jax.Array, each: jax.Array) -> jax.Array:
+def _regularity(
+    form: EqualityForm, z: jax.Array, jacobian: jax.Array, c: jax.Array, each: jax.Array, independent: bool
+) -> jax.Array:
     size = jnp.linalg.norm(c)
     pull = jnp.linalg.norm(form.project_tangent(z, -(c @ jacobian)))
     error = 2 * jnp.sqrt(jnp.sum(jnp.var(each, axis=0, ddof=1)) / each.shape[0])
     on_face = jax.vmap(lambda row: form.project_face(z, row))(jacobian)
     smallest = jnp.min(jnp.linalg.svd(on_face, compute_uv=False)) if jacobian.shape[0] <= z.size else size * 0
+    if independent:
+        return smallest
     return jnp.where(size > error, pull / jnp.maximum(size, jnp.finfo(z.dtype).tiny), smallest)

@@ -2,8 +2,8 @@
 
 K* of Theorem 2.1, the constants of the first and the last subproblem (Lemmas 3.2-3.5), and for each of the three solvers its
 parameters there, the work of the whole run with the gap bounded for certain (3.9) and with probability (3.10)-(3.12)
-(Theorems 4.2, 4.4, 4.6), and the exponents of both. Constants that are not given are estimated (`theory.estimates`): the
-table then is a forecast, not a bound.
+(Theorems 4.2, 4.4, 4.6), and the exponents of both; beside them the single loop, where it is derived (`theory.single_loop`).
+Constants that are not given are estimated (`theory.estimates`): the table then is a forecast, not a bound.
 """
 
 import dataclasses
@@ -20,6 +20,7 @@ from .complexity import SOLVERS, sample_complexity, solver_rate
 from .constants import ProblemConstants, SubproblemConstants, subproblem_constants
 from .estimates import estimate
 from .outer import Schedule
+from .single_loop import SingleForecast, is_covered, single_forecast
 from .units import Constraint, Count, Curvature, Gradient, Number, Penalty
 
 
@@ -66,6 +67,7 @@ class Prediction:
     first: SubproblemConstants
     last: SubproblemConstants
     solvers: tuple[Forecast, ...]
+    single_loop: SingleForecast | None  # None where its derivation is not about such a problem
 
     def to_json(self) -> str:
         """All of it as JSON; what is not finite is null."""
@@ -102,6 +104,8 @@ class Prediction:
             _table(boosted),
             *(self._parameters(forecast) for forecast in self.solvers),
         ]
+        if self.single_loop is not None:
+            parts.append(_single_table(self.single_loop))
         return "\n\n".join(parts)
 
     def _parameters(self, forecast: Forecast) -> str:
@@ -169,6 +173,9 @@ def predict(
         solvers=tuple(
             _forecast(name, known, schedule, (gradient, curvature), ends, probability, asked) for name in SOLVERS
         ),
+        single_loop=single_forecast(known, gradient, curvature, feasible, probability, known.dimension, sharp)
+        if known.constraint_count and (isinstance(problem, ProblemConstants) or is_covered(problem))
+        else None,
     )
 
 
@@ -208,6 +215,14 @@ def _forecast(
         last=last,
         unmet=module.violations(ends[1], *tolerances),
     )
+
+
+def _single_table(forecast: SingleForecast) -> str:
+    lines = [[forecast.solver, "value"], ["rate", forecast.rate]]
+    lines += [["work", _number(forecast.work)], ["holds", _number(forecast.holds)]]
+    for record in (forecast.constants, forecast.parameters):
+        lines += [[name.replace("_", " "), _number(value)] for name, value in dataclasses.asdict(record).items()]
+    return f"{_table(lines)}\n  note: {forecast.note}"
 
 
 def _tolerances(tol: Any) -> tuple[float, float]:

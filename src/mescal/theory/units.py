@@ -43,6 +43,8 @@ ConstraintCurvature = Annotated[float, Unit(length=-2, constraint=1)]
 ConstraintThirdDerivative = Annotated[float, Unit(length=-3, constraint=1)]
 Multiplier = Annotated[float, Unit(objective=1, constraint=-1)]
 Penalty = Annotated[float, Unit(objective=1, constraint=-2)]
+MultiplierSlope = Annotated[float, Unit(objective=1, length=-1, constraint=-1)]
+MultiplierBend = Annotated[float, Unit(objective=1, length=-2, constraint=-1)]
 
 
 def unit_of(annotation: Any) -> Unit | None:

@@ -1,0 +1,74 @@
+"""Which code made a run: a digest of the sources that its numbers follow from, so that runs of edited code are run again.
+
+Nearly every file of the engine takes part in every run, so its rooms count whole. In the two rooms that hold one algorithm per
+file, a run counts the file of its own algorithm and what that and the engine import there: who edits one solver gets new runs of
+that one and of those that build on it, and the others stay. Sources count byte for byte.
+
+What reads, draws and shows runs does not count; nor do versions of libraries, which result.json says; nor a problem's own file,
+whose digest is part of what was asked.
+"""
+
+import ast
+import hashlib
+import inspect
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+PACKAGE = Path(__file__).resolve().parents[1]
+ENGINE = ("sets", "problem", "oracle", "curvature", "theory", "certificate", "run", "datasets", "problems")
+ALGORITHMS = ("solvers", "baselines")
+LONG = 16  # digits
+
+
+def code_of(algorithm: Any) -> str:
+    """The digest for a solver or a baseline."""
+    return _digest(Path(inspect.getfile(type(algorithm))).resolve())
+
+
+@cache
+def _digest(own: Path) -> str:
+    total = hashlib.sha256()
+    for path in sources(own):
+        name = path.relative_to(PACKAGE).as_posix() if path.is_relative_to(PACKAGE) else path.name
+        total.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return total.hexdigest()[:LONG]
+
+
+def sources(own: Path) -> list[Path]:
+    """The files that count for the algorithm of a file."""
+    engine = [path for room in ENGINE for path in (PACKAGE / room).rglob("*.py")]
+    found, new = set(engine), [own, *engine]
+    while new:
+        path = new.pop()
+        found.add(path)
+        if path.name != "__init__.py" or path.parent.name not in ALGORITHMS:  # which name every algorithm
+            new += [file for file in _imported(path) if file not in found]
+    return sorted(found)
+
+
+@cache
+def _imported(path: Path) -> tuple[Path, ...]:
+    """The files of algorithms that a file imports."""
+    return tuple(_algorithms(path))
+
+
+def _algorithms(path: Path) -> Iterator[Path]:
+    text = path.read_bytes()
+    if path.parent.name not in ALGORITHMS and not any(room.encode() in text for room in ALGORITHMS):
+        return
+    inside = ("mescal", *path.relative_to(PACKAGE).parent.parts) if path.is_relative_to(PACKAGE) else ()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            targets = [tuple(alias.name.split(".")) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            module = tuple(node.module.split(".")) if node.module else ()
+            base = (inside[: len(inside) - node.level + 1] if node.level else ()) + module
+            targets = [(*base, alias.name) for alias in node.names]
+        else:
+            continue
+        for target in targets:
+            if len(target) > 1 and target[0] == "mescal" and target[1] in ALGORITHMS:
+                places = [PACKAGE.joinpath(*target[1:3]).with_suffix(".py"), PACKAGE / target[1] / "__init__.py"]
+                yield next(place for place in places if place.is_file())
