@@ -7,7 +7,6 @@ import pytest
 from rich.console import Console
 
 from mescal.cli.progress import Progress, bar, line
-from mescal.cli.show import constraint_line
 from mescal.cli.time_left import TimeLeft, about
 from mescal.experiments import task
 from mescal.run import Row
@@ -92,16 +91,3 @@ def test_elsewhere_there_is_one_line_per_outer_iteration():
         progress(ROW)
         progress(row(1, 4.0, 0.3))
     assert screen.getvalue().count("\n") == 2 and "\x1b" not in screen.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("kind", "value", "multiplier", "text"),
-    [
-        ("<=", 0.001, 0.2, "rate: 0.001 <= 0, multiplier 0.2, active"),
-        ("<=", -0.3, 1e-9, "rate: -0.3 <= 0, multiplier 1e-09, slack"),
-        ("==", 0.0, -2.0, "rate: 0 = 0, multiplier -2"),
-        ("<=", [0.1, -0.4], [3.0, 4.0], "rate: 2 rows, largest |value| 0.4, |multipliers| 5"),
-    ],
-)
-def test_constraints_in_words(kind, value, multiplier, text):
-    assert constraint_line("rate", kind, value, multiplier) == text

@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import InputError
 from ..forms import APART, Unfit, plain, typed
 from ..oracle.work import Tally
+from ..problem.terms import Terms
 from .tolerance import Tolerance, as_tolerance
 
 
@@ -137,6 +138,7 @@ class Certificate:
     warnings: tuple[str, ...] = ()
     work: Tally = field(default_factory=Tally)
     seconds: float = 0.0
+    terms: dict[str, Terms] = field(default_factory=dict)  # how the constraints were stated
 
     def checks(self, tol: float | Tolerance) -> tuple[Check, ...]:
         """Every measure beside what the tolerance asks of it, with its error added."""

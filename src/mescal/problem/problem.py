@@ -111,7 +111,7 @@ class Problem:
             )
             return Expectation(tuple(terms), expectation.constant)
 
-        constraints = {name: Constraint(of(c.body), c.kind) for name, c in self.constraints.items()}
+        constraints = {name: c.with_body(of(c.body)) for name, c in self.constraints.items()}
         problem = Problem(of(self.objective), constraints, self.domain)
         problem.lifting = None if self.lifting is None else self.lifting.over(changed)
         return problem

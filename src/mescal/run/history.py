@@ -10,6 +10,7 @@ import numpy as np
 
 from ..certificate import Check, Measured, Tolerance, as_tolerance, compared
 from ..errors import InputError
+from ..problem.terms import rows_by_name
 
 ESTIMATES = ("stationarity", "feasibility", "curvature")
 KEPT = 4096  # rows kept; beyond, every second old row is dropped
@@ -126,13 +127,6 @@ class History:
                 "pandas is not installed", "pandas, which mescal itself does not need", "pip install pandas"
             ) from None
         return pandas.DataFrame(self.table())
-
-
-def rows_by_name(values: Mapping[str, Any]) -> list[str]:
-    """A name for every row of constraints: NAME of a scalar one, NAME[i] of a vector."""
-    return [
-        name if np.shape(rows) == () else f"{name}[{i}]" for name, rows in values.items() for i in range(np.size(rows))
-    ]
 
 
 def _row(line: list[str], multipliers: int, measured: list[str]) -> Row:

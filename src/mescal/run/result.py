@@ -8,9 +8,12 @@ import numpy as np
 from ..certificate import Certificate, Tolerance
 from ..forms import APART
 from ..oracle import Tally
+from ..problem.terms import Held, held
 from ..solvers.ray import Ray
 from .history import History
 from .status import Status
+
+SHOWN = 6  # rows of constraints that a printed result has
 
 
 @dataclass(frozen=True)
@@ -89,19 +92,37 @@ class Result:
         """What the certificate lacks: every measure that does not meet the tolerance, or is not known to, in words."""
         return self.certificate.missing(self.tolerance)
 
+    @property
+    def held(self) -> list[tuple[Held, float]]:
+        """Every row of the constraints in the terms in which it was stated, with its multiplier."""
+        rows = held(self.certificate.constraints, self.certificate.terms)
+        multipliers = (float(v) for name in self.certificate.constraints for v in np.ravel(self.multipliers[name]))
+        return list(zip(rows, multipliers, strict=True))
+
+    def constraint_lines(self, most: int = SHOWN) -> list[str]:
+        """The constraints in words, at most so many rows: those that are violated first, and then those that cost most."""
+        allowed = self.tolerance.violation
+        told = [(row.violated(allowed), abs(price), i) for i, (row, price) in enumerate(self.held)]
+        chosen = sorted(i for _, _, i in sorted(told, key=lambda one: (-one[0], -one[1]))[:most])
+        lines = [
+            f"{row.name}: {row.words(allowed)}; multiplier {price:.4g}"
+            for row, price in map(self.held.__getitem__, chosen)
+        ]
+        more = len(told) - len(chosen)
+        return [*lines, f"and {more} rows more, with smaller multipliers"] if more else lines
+
     def __str__(self) -> str:
         c = self.certificate
         measures = ", ".join(
             f"{check.sentence}: {c.parts}" if check.name == "feasibility" else check.sentence
             for check in c.checks(self.tolerance)
         )
-        multipliers = ", ".join(f"{n} {_short(v)}" for n, v in self.multipliers.items()) or "none"
         lines = [
             f"{'CERTIFIED' if self.converged else 'NOT CERTIFIED'}: {self.status}",
             f"  objective {self.objective:.6g}, {measures}",
             f"  relative stationarity {c.relative_stationarity.value:.3g}, on the cone {c.cone!r}"
             + (f"; {c.stationarity.how}" if c.confidence else ""),
-            f"  multipliers: {multipliers}",
+            *(f"  {line}" for line in self.constraint_lines()),
             f"  {self.solver}: {self.outer_iterations} outer iterations, {self.work.total:.3g} evaluations, "
             f"{self.seconds.total:.2f} s of which {self.seconds.compile:.2f} s compiling and "
             f"{self.seconds.certificate:.2f} s certifying",
@@ -111,10 +132,3 @@ class Result:
         if self.reason:
             lines.append(f"  {self.reason}")
         return "\n".join([*lines, *(f"  warning: {sentence}" for sentence in (*self.warnings, *c.warnings))])
-
-
-def _short(values: np.ndarray) -> str:
-    if values.ndim == 0:
-        return f"{float(values):.4g}"
-    shown = ", ".join(f"{v:.3g}" for v in values.ravel()[:4])
-    return f"[{shown}{', ...' if values.size > 4 else ''}]"
