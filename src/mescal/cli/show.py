@@ -121,6 +121,8 @@ def facts(result: Result, about: About) -> Table:
         f"{count(work.total)} evaluations: {count(work.gradients)} gradients + 2 x {count(work.hvps)} "
         f"Hessian-vector products; the judge's own {count(work.certificate)} are apart",
     )
+    if result.spread is not None:
+        table.add_row("starts", f"{result.spread}")
     if result.reason:
         table.add_row("solver", result.reason)
     table.add_row("outer iterations", f"{result.outer_iterations}")

@@ -60,6 +60,50 @@ class Seconds:
 
 
 @dataclass(frozen=True)
+class Tried:
+    """How the run from one start came out. `minimiser` numbers distinct certified objectives from the lowest, None without one."""
+
+    objective: float
+    violation: float
+    status: Status
+    work: float
+    seconds: float
+    minimiser: int | None
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How the runs from several starts came out, in their order: of so many that were `asked` for, `chosen` is returned."""
+
+    asked: int
+    chosen: int
+    tried: tuple[Tried, ...]
+
+    @property
+    def certified(self) -> int:
+        """How many are certified."""
+        return sum(one.status.converged for one in self.tried)
+
+    @property
+    def distinct(self) -> int:
+        """How many objectives of certified points differ by more than the tolerance explains."""
+        return len({one.minimiser for one in self.tried} - {None})
+
+    @property
+    def objectives(self) -> np.ndarray:
+        """Of the certified ones, in their order."""
+        return np.array([one.objective for one in self.tried if one.status.converged])
+
+    def __str__(self) -> str:
+        begun = "" if len(self.tried) == self.asked else f" ({len(self.tried)} were begun)"
+        found = self.objectives
+        ends = (
+            f", objectives from {found.min():.6g} to {found.max():.6g}, {self.distinct} distinct" if found.size else ""
+        )
+        return f"start {self.chosen} of {self.asked}{begun}: {self.certified} certified{ends}"
+
+
+@dataclass(frozen=True)
 class Result:
     """The outcome of `minimize`. Read from a run folder, `x` is flat: without its problem, its structure is not known."""
 
@@ -81,6 +125,7 @@ class Result:
     reason: str = ""  # for the solver, where it was chosen by `auto`
     auxiliary: dict[str, np.ndarray] = field(default_factory=dict)  # scalars that statements added, by name
     ray: Ray | None = None  # from x, where the problem was found to be unbounded
+    spread: Spread | None = None  # of several starts, whose work and seconds are those of all
 
     @property
     def converged(self) -> bool:
@@ -129,6 +174,8 @@ class Result:
         ]
         if self.missing:
             lines.insert(1, f"  missing: {'; '.join(self.missing)}")
+        if self.spread is not None:
+            lines.append(f"  {self.spread}")
         if self.reason:
             lines.append(f"  {self.reason}")
         return "\n".join([*lines, *(f"  warning: {sentence}" for sentence in (*self.warnings, *c.warnings))])

@@ -63,6 +63,22 @@ class Checkpoint:
         object.__setattr__(self, "seconds", number(0, at=True)("seconds between checkpoints", self.seconds))
 
 
+@dataclass(frozen=True)
+class Starts:
+    """So many starts, the first of which is x0; the others lie around it, about `reach` times max(1, |x0|) away."""
+
+    count: int = 1
+    reach: float = 1.0
+
+    def __post_init__(self):
+        object.__setattr__(self, "count", whole(1)("starts", self.count))
+        object.__setattr__(self, "reach", number(0)("the reach of starts", self.reach))
+
+
+def _starts(name: str, value: Any) -> Starts:
+    return value if isinstance(value, Starts) else Starts(value)
+
+
 def _checkpoint(name: str, value: Any) -> Checkpoint | None:
     return value if value is None or isinstance(value, Checkpoint) else Checkpoint(value)
 
@@ -87,6 +103,12 @@ class Settings(Checked):
     max_outer: int = setting(100, whole(1), "outer iterations, at most")
     max_work: float = setting(None, limit, "evaluations after which the run ends")
     max_seconds: float = setting(None, limit, "seconds after which the run ends, its last certificate included")
+    starts: Starts = setting(
+        1,
+        _starts,
+        "how many starts: the first is x0, the others lie around it, by the seed, and the best certified result is returned, "
+        "with the `spread` of all. Budgets and `work` are those of all together. `Starts(8, reach=3.0)` goes three times as far",
+    )
     record: str | None = setting(
         None,
         one_of(None, "exact"),
@@ -122,6 +144,7 @@ class Asked(TypedDict, total=False):
     max_outer: int
     max_work: float | None
     max_seconds: float | None
+    starts: int | Starts
     record: str | None
     confidence: float
     checkpoint: str | Path | Checkpoint | None
