@@ -47,7 +47,7 @@ def made_up(
     rng = np.random.default_rng([seed, *map(ord, problem + solver)])
     tolerance = Tolerance.from_plain(tol)
     asked = {"schema": SCHEMA, "problem": problem, "source": None, "parameters": {}, "solver": solver, "options": {}}
-    asked |= {"seed": seed, "cone": "paper", "record": "exact" if exact else None, "max_outer": 100}
+    asked |= {"seed": seed, "cone": "paper", "record": "exact" if exact else None, "max_outer": 100, "starts": 1}
     asked |= {"max_work": None, "max_seconds": None, "tol": tolerance.to_plain()} | (config or {})
     path = Path("runs") / problem.replace("/", "-") / solver / f"seed={seed}"
     if not ended:
@@ -60,6 +60,7 @@ def made_up(
     columns: dict[str, np.ndarray] = {
         "outer": np.arange(rows),
         "work": work.astype(float),
+        "seconds": 0.5 + np.arange(rows),
         "objective": 0.3 + decline * rng.uniform(0.1, 0.2),
         "stationarity": decline * rng.uniform(0.8, 1.2, rows),
         "feasibility": decline * rng.uniform(0.8, 1.2, rows),

@@ -43,7 +43,9 @@ def test_the_best_certified_one_is_returned(problem, best):
     assert len(spread.tried) == 12 and spread.certified == 12 and spread.distinct == 2
     assert spread.objectives.min() == best.objective == spread.tried[spread.chosen].objective
     assert {one.minimiser for one in spread.tried} == {0, 1} and spread.tried[spread.chosen].minimiser == 0
-    assert f"start {spread.chosen} of 12: 12 certified" in str(best) and "2 distinct" in str(best)
+    assert f"best of 12 starts (number {spread.chosen}): 12 certified" in str(best) and "at least 2 distinct" in str(
+        best
+    )
 
 
 def test_it_is_the_run_from_its_start_and_work_is_the_sum(problem, best):
@@ -106,7 +108,7 @@ class TestBudgets:
         few = mescal.minimize(problem, np.array([1.0]), tol=1e-4, solver="newton-cg", starts=50, max_work=most)
         assert len(few.spread.tried) < 50 and few.spread.asked == 50
         assert few.work.total <= most + max(one.work for one in best.spread.tried)
-        assert f"({len(few.spread.tried)} were begun)" in str(few)
+        assert f"best of 50 starts, {len(few.spread.tried)} of them begun" in str(few)
 
     def test_seconds_hold_for_all(self, problem, best):
         begun = time.perf_counter()

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..certificate import Check, Measured, Tolerance, as_tolerance, compared
 from ..errors import InputError
+from ..importing import on_first_use
 from ..problem.terms import rows_by_name
 
 ESTIMATES = ("stationarity", "feasibility", "curvature")
@@ -117,6 +118,9 @@ class History:
         if head != wanted or any(len(line) != len(head) for line in lines):
             raise ValueError("other columns")
         return cls([_row(line, len(names), measured) for line in lines], names)
+
+    def _repr_html_(self) -> str:
+        return on_first_use("report.cards").history_card(self)
 
     def to_pandas(self) -> Any:
         """The table as a pandas DataFrame."""

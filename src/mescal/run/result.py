@@ -7,6 +7,7 @@ import numpy as np
 
 from ..certificate import Certificate, Tolerance
 from ..forms import APART
+from ..importing import on_first_use
 from ..oracle import Tally
 from ..problem.terms import Held, held
 from ..solvers.ray import Ray
@@ -86,7 +87,7 @@ class Spread:
 
     @property
     def distinct(self) -> int:
-        """How many objectives of certified points differ by more than the tolerance explains."""
+        """How many certified objectives differ by more than a valley as level as their ends would explain: at least so many."""
         return len({one.minimiser for one in self.tried} - {None})
 
     @property
@@ -95,12 +96,14 @@ class Spread:
         return np.array([one.objective for one in self.tried if one.status.converged])
 
     def __str__(self) -> str:
-        begun = "" if len(self.tried) == self.asked else f" ({len(self.tried)} were begun)"
+        begun = "" if len(self.tried) == self.asked else f", {len(self.tried)} of them begun"
         found = self.objectives
         ends = (
-            f", objectives from {found.min():.6g} to {found.max():.6g}, {self.distinct} distinct" if found.size else ""
+            f", objectives from {found.min():.6g} to {found.max():.6g}, at least {self.distinct} distinct"
+            if found.size
+            else ""
         )
-        return f"start {self.chosen} of {self.asked}{begun}: {self.certified} certified{ends}"
+        return f"best of {self.asked} starts{begun} (number {self.chosen}): {self.certified} certified{ends}"
 
 
 @dataclass(frozen=True)
@@ -155,6 +158,17 @@ class Result:
         ]
         more = len(told) - len(chosen)
         return [*lines, f"and {more} rows more, with smaller multipliers"] if more else lines
+
+    def plot(self, against: str = "work") -> Any:
+        """The run's curves against `"work"` or `"seconds"`: a matplotlib figure. `result.certificate.plot(tol)` shows its end."""
+        return on_first_use("report.drawing").plot_result(self, against)
+
+    def explain(self) -> str:
+        """Paragraphs for a reviewer: what was measured and how, with which error, on which cone, and what is not promised."""
+        return on_first_use("report.words").explain(self)
+
+    def _repr_html_(self) -> str:
+        return on_first_use("report.cards").result_card(self)
 
     def __str__(self) -> str:
         c = self.certificate

@@ -9,8 +9,8 @@ array with a size of its own is drawn anew at that size, and what is zero moves 
    shared. Budgets hold for all of them together, in their order: a start that nothing is left for is not begun.
 2. The best of several has the best of several chances to be wrong: where samples are drawn, each run has its share of the failure
    probability, (1 - confidence) / count.
-3. Two certified objectives are distinct where they differ by more than tol (|x - y| + |lam_x| + |lam_y|): along a segment on which
-   the Lagrangian is stationary to the tolerance, and between points feasible to it, objectives differ by less.
+3. Two certified objectives are distinct where they differ by more than sigma |x - y| + |lam_x| v_x + |lam_y| v_y, with sigma the
+   larger stationarity and v the feasibilities that were measured: a valley as level as its ends would explain no more.
 """
 
 import logging
@@ -109,7 +109,7 @@ def together(runs: Sequence[Result], settings: Settings, seconds: float) -> Resu
     """The best run, with what all of them cost and how they came out."""
     chosen = min(range(len(runs)), key=lambda k: _rank(runs[k], settings.tol))
     best, last = runs[chosen], runs[-1]
-    groups = distinct(runs, settings.tol)
+    groups = distinct(runs)
     tried = tuple(
         Tried(run.objective, run.certificate.violation.value, run.status, run.work.total, run.seconds.total, group)
         for run, group in zip(runs, groups, strict=True)
@@ -143,25 +143,23 @@ def _rank(run: Result, tolerance: Tolerance) -> tuple[bool, bool, float]:
     return not run.converged, not feasible, float(np.nan_to_num(decides, nan=np.inf, posinf=np.inf, neginf=-np.inf))
 
 
-def distinct(runs: Sequence[Result], tolerance: Tolerance) -> list[int | None]:
+def distinct(runs: Sequence[Result]) -> list[int | None]:
     """The number of the objective at which each certified run ended, from the lowest; None for those that are not certified."""
     groups: list[int | None] = [None] * len(runs)
-    order = sorted((k for k, run in enumerate(runs) if run.converged), key=lambda k: runs[k].objective)
-    for place, k in enumerate(order):
-        if place == 0:
-            groups[k] = 0
-            continue
-        before = order[place - 1]
-        last = groups[before]
-        assert last is not None
-        groups[k] = last + int(_differ(runs[before], runs[k], tolerance.gradient))
+    lowest: list[Result] = []  # of each group, with which its members are compared
+    for k in sorted((k for k, run in enumerate(runs) if run.converged), key=lambda k: runs[k].objective):
+        if not lowest or _differ(lowest[-1], runs[k]):
+            lowest.append(runs[k])
+        groups[k] = len(lowest) - 1
     return groups
 
 
-def _differ(a: Result, b: Result, tolerance: float) -> bool:
-    first, second = (_flat(run) for run in (a, b))
-    room = float(np.linalg.norm(first - second)) + a.certificate.multiplier_norm + b.certificate.multiplier_norm
-    return b.certificate.objective.lower - a.certificate.objective.upper > tolerance * room
+def _differ(lower: Result, higher: Result) -> bool:
+    distance = float(np.linalg.norm(_flat(lower) - _flat(higher)))
+    low, high = lower.certificate, higher.certificate
+    steep = max(low.stationarity.upper, high.stationarity.upper)
+    loose = sum(one.multiplier_norm * one.feasibility.upper for one in (low, high))
+    return high.objective.lower - low.objective.upper > steep * distance + loose
 
 
 def _flat(run: Result) -> np.ndarray:
