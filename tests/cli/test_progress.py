@@ -7,8 +7,9 @@ import pytest
 from rich.console import Console
 
 from mescal.cli.progress import Progress, bar, line
-from mescal.cli.time_left import TimeLeft, about
 from mescal.experiments import task
+from mescal.report.bar import gone
+from mescal.report.time_left import TimeLeft, about
 from mescal.run import Row
 
 ROW = Row(
@@ -55,7 +56,7 @@ def test_durations(seconds, text):
 
 
 def test_bars_fill_as_a_measure_nears_its_tolerance():
-    filled = [bar(share, 100.0).plain.count("━") for share in (100.0, 10.0, 2.0, 1.0, 0.0)]
+    filled = [bar(gone(share, 100.0)).plain.count("━") for share in (100.0, 10.0, 2.0, 1.0, 0.0)]
     assert filled == sorted(filled) and filled[0] == 0 and filled[1] == 12 and filled[-2:] == [24, 24]
 
 

@@ -15,6 +15,7 @@ from ..certificate.second_order import CONES
 from ..checks import Check, function, limit, number, one_of, truth, whole
 from ..errors import InputTypeError
 from ..files import as_path
+from ..importing import on_first_use
 
 
 def setting(default: Any, check: Check, help: str) -> Any:
@@ -79,6 +80,11 @@ def _starts(name: str, value: Any) -> Starts:
     return value if isinstance(value, Starts) else Starts(value)
 
 
+def _progress(name: str, value: Any) -> Any:
+    """True for a bar, which is made once the tolerance is known."""
+    return {True: True, False: None}[value] if isinstance(value, bool) else function(name, value)
+
+
 def _checkpoint(name: str, value: Any) -> Checkpoint | None:
     return value if value is None or isinstance(value, Checkpoint) else Checkpoint(value)
 
@@ -128,11 +134,18 @@ class Settings(Checked):
         "called with every history row, also the last one, and with x if it needs two arguments; a true return value stops the run",
     )
     progress: Callable[[Any], Any] | None = setting(
-        None, function, "called with every row of an outer iteration, for display"
+        None,
+        _progress,
+        "`True` for a bar in notebooks and on terminals, or what is called with every row of an outer iteration",
     )
     outer: Outer = setting(
         Outer(), _outer, "an `Outer`: penalty schedule, scaling, the cap on inner steps, the watchdog"
     )
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.progress is True:
+            object.__setattr__(self, "progress", on_first_use("report.bar").Bar(self.tol, self.max_seconds))
 
 
 class Asked(TypedDict, total=False):
@@ -149,7 +162,7 @@ class Asked(TypedDict, total=False):
     confidence: float
     checkpoint: str | Path | Checkpoint | None
     callback: Callable[[Any], Any] | None
-    progress: Callable[[Any], Any] | None
+    progress: bool | Callable[[Any], Any] | None
     outer: Outer
 
 

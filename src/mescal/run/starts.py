@@ -30,6 +30,7 @@ from ..problem import Problem
 from ..problem.parameters import flatten_parameters
 from ..solvers import Solver
 from .limits import Clock
+from .record import shown_to_the_end
 from .result import Result, Seconds, Spread, Tried, WorkDone
 from .settings import Settings, Starts
 from .setup import Start
@@ -51,7 +52,9 @@ def best_of(problem: Problem, x0: Any, solver: Solver, settings: Settings, start
         )
     clock, count, ears = Clock(), settings.starts.count, Ears(settings.callback)
     base = x0 if start is None or x0 is not None else problem.unlifted(start.x)[0]
-    each = replace(settings, starts=Starts(), callback=ears.callback, confidence=1 - (1 - settings.confidence) / count)
+    show, share = settings.progress, (1 - settings.confidence) / count
+    rows = None if show is None else lambda row: show(row)  # without `ended`: more runs may come
+    each = replace(settings, starts=Starts(), progress=rows, callback=ears.callback, confidence=1 - share)
     runs: list[Result] = []
     for k in range(count):
         spent = sum(run.work.total for run in runs)
@@ -59,11 +62,14 @@ def best_of(problem: Problem, x0: Any, solver: Solver, settings: Settings, start
         if min(left.values()) <= 0:
             break
         log.info("Start %d of %d", k + 1, count)
+        if callable(name := getattr(show, "begin", None)):
+            name(f"start {k + 1} of {count}")
         begun = x0 if k == 0 else place(problem, base, k, settings.seed, settings.starts.reach)
         run, _ = begin(problem, begun, solver, replace(each, **left), start if k == 0 else None)
         runs.append(run.go())
         if ears.called_off or run.here.signals.asked or runs[-1].status is Status.INTERRUPTED:
             break
+    shown_to_the_end(settings)
     return together(runs, settings, clock.here)
 
 
