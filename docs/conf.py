@@ -30,6 +30,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "benchmark_tables",
     "benchmark_profiles",
+    "cells",
 ]
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_dmath_double_inline = True

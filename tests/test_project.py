@@ -56,6 +56,9 @@ LAYERS = [
 MAY_IMPORT_ANYTHING = {"testing", "demo", "__main__"}
 # The judge knows no solver, and a problem never mentions an algorithm, although the order alone would let them.
 APART = {"certificate": {"solvers"}, "problems": {"solvers", "run", "baselines"}}
+# How people look at a record is written below it, and imported when they do: by `importing.on_first_use`, from nowhere else.
+SHOWN = {"problem", "certificate", "run"}
+SHOWING = "report."
 
 
 def imported_layers(path: Path, package: Path) -> list[tuple[int, str]]:
@@ -80,6 +83,18 @@ def imported_layers(path: Path, package: Path) -> list[tuple[int, str]]:
     return found
 
 
+def first_uses(path: Path) -> list[tuple[int, str]]:
+    """Line and module of every call of `on_first_use`."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        called = node.func if isinstance(node, ast.Call) else None
+        name = called.id if isinstance(called, ast.Name) else called.attr if isinstance(called, ast.Attribute) else ""
+        if name == "on_first_use":
+            (argument,) = node.args
+            found.append((node.lineno, argument.value if isinstance(argument, ast.Constant) else ""))
+    return found
+
+
 def layer_violations(package: Path) -> list[str]:
     """One sentence per import that goes against the order of `LAYERS`."""
     sentences = []
@@ -91,6 +106,11 @@ def layer_violations(package: Path) -> list[str]:
         if own not in LAYERS:
             sentences.append(f"{inner}: {own} has no place in LAYERS")
             continue
+        for line, module in first_uses(path):
+            if own not in SHOWN or not module.startswith(SHOWING):
+                sentences.append(
+                    f"{inner}:{line}: {own} asks for {module or 'something'} on first use, where records ask for report.*"
+                )
         for line, target in imported_layers(path, package):
             if own in MAY_IMPORT_ANYTHING or target == own:
                 continue
@@ -125,6 +145,9 @@ def test_nothing_imports_what_lies_below_it():
         ("problems/toy.py", "from mescal.run import minimize", "problems must not know run"),
         ("oracle/batch.py", "from .. import helpers", "public face"),
         ("utilities/misc.py", "import math", "no place in LAYERS"),
+        ("solvers/newton.py", "on_first_use('report.cards').card()", "solvers asks for report.cards on first use"),
+        ("run/result.py", "importing.on_first_use('cli.show')", "run asks for cli.show on first use"),
+        ("run/result.py", "on_first_use(name)", "run asks for something on first use"),
     ],
 )
 def test_layer_checker_finds_a_bad_import(tmp_path, file, code, expected):
@@ -142,6 +165,7 @@ def test_layer_checker_accepts_good_imports(tmp_path):
         "sets/__init__.py": "from .box import Box",
         "sets/box.py": "import jax\nfrom ..errors import InputError\nfrom . import base\nfrom .base import Set",
         "oracle/batch.py": "from mescal import sets\nfrom mescal.problem import Problem\nfrom ..sets.box import Box",
+        "run/result.py": "from ..importing import on_first_use\non_first_use('report.cards').card()",
         "testing/checks.py": "import mescal\nfrom ..cli import main",
         "demo.py": "import mescal\nfrom mescal.testing import checks",
     }

@@ -40,6 +40,8 @@ with _collector_at_rest():
         Checkpoint as Checkpoint,
         Outer as Outer,
         Result as Result,
+        Spread as Spread,
+        Starts as Starts,
         Status as Status,
         minimize as minimize,
     )

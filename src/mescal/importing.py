@@ -1,4 +1,4 @@
-"""Importing with the garbage collector at rest.
+"""Importing with the garbage collector at rest, and when something is first looked at.
 
 What modules make when they are imported stays, so looking through it again and again finds nothing, and takes a tenth of
 a second with JAX (`benchmarks/cold.py`).
@@ -7,6 +7,16 @@ a second with JAX (`benchmarks/cold.py`).
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+
+def on_first_use(module: str) -> Any:
+    """A module of this package, by its name: how a record finds what draws it, which lies below it and is seldom needed.
+
+    Records know no more of it than its functions' names, and the tests hold every use to a short list.
+    """
+    return import_module(f"{__package__}.{module}")
 
 
 @contextmanager

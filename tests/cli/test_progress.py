@@ -7,9 +7,9 @@ import pytest
 from rich.console import Console
 
 from mescal.cli.progress import Progress, bar, line
-from mescal.cli.show import constraint_line
-from mescal.cli.time_left import TimeLeft, about
 from mescal.experiments import task
+from mescal.report.bar import gone
+from mescal.report.time_left import TimeLeft, about
 from mescal.run import Row
 
 ROW = Row(
@@ -56,7 +56,7 @@ def test_durations(seconds, text):
 
 
 def test_bars_fill_as_a_measure_nears_its_tolerance():
-    filled = [bar(share, 100.0).plain.count("━") for share in (100.0, 10.0, 2.0, 1.0, 0.0)]
+    filled = [bar(gone(share, 100.0)).plain.count("━") for share in (100.0, 10.0, 2.0, 1.0, 0.0)]
     assert filled == sorted(filled) and filled[0] == 0 and filled[1] == 12 and filled[-2:] == [24, 24]
 
 
@@ -92,16 +92,3 @@ def test_elsewhere_there_is_one_line_per_outer_iteration():
         progress(ROW)
         progress(row(1, 4.0, 0.3))
     assert screen.getvalue().count("\n") == 2 and "\x1b" not in screen.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("kind", "value", "multiplier", "text"),
-    [
-        ("<=", 0.001, 0.2, "rate: 0.001 <= 0, multiplier 0.2, active"),
-        ("<=", -0.3, 1e-9, "rate: -0.3 <= 0, multiplier 1e-09, slack"),
-        ("==", 0.0, -2.0, "rate: 0 = 0, multiplier -2"),
-        ("<=", [0.1, -0.4], [3.0, 4.0], "rate: 2 rows, largest |value| 0.4, |multipliers| 5"),
-    ],
-)
-def test_constraints_in_words(kind, value, multiplier, text):
-    assert constraint_line("rate", kind, value, multiplier) == text

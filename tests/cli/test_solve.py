@@ -41,6 +41,19 @@ def test_json_is_the_result_and_nothing_else(mescal, tiny):
     assert content == json.loads(Path("r/result.json").read_text(encoding="utf-8")) | {"run": "r"}
 
 
+def test_several_starts(mescal, tiny, tmp_path):
+    """The best of them is stored, with how all came out; without checkpoints, and into a folder that says so."""
+    result = mescal("solve", *tiny, "--starts", 3, "--json")
+    content = json.loads(result.stdout)
+    assert result.exit_code == 0 and len(content["spread"]["tried"]) == 3 == content["spread"]["asked"]
+    assert "seed=0,starts=3" in content["run"] and not (tmp_path / content["run"] / "checkpoint").exists()
+    assert content["work"]["total"] == pytest.approx(sum(one["work"] for one in content["spread"]["tried"]))
+    shown = " ".join(mescal("solve", *tiny, "--starts", 3).stdout.split())
+    assert "best of 3 starts" in shown and "stored already" in shown
+    assert mescal("solve", *tiny, "--starts", 0, "-q").exit_code == 2
+    assert mescal("solve", "saddles/circle", "--solver", "stoch-ialm", "--starts", 2, "-q").exit_code == 2
+
+
 def test_quiet_shows_no_progress(mescal, tiny):
     assert mescal("solve", *tiny, "--out", "r", "-q").stderr == ""
 

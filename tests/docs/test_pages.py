@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.S | re.M)
+BLOCK = re.compile(r"^```(?:python|\{cell\})\n(.*?)^```$", re.S | re.M)
 SLOW = pytest.mark.slow
 
 
@@ -24,6 +24,7 @@ def run_page(name: str) -> int:
     "name",
     [
         pytest.param("start", marks=SLOW),
+        pytest.param("notebook", marks=SLOW),
         "choosing",
         "certificates",
         "statements",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mescal import Certificate, Measured, Result, Status, Tolerance
-from mescal.experiments import About, Statement
+from mescal.experiments import SCHEMA, About, Statement
 from mescal.experiments.store import StoredRun
 from mescal.oracle import Tally
 from mescal.run import History, Row
@@ -46,8 +46,8 @@ def made_up(
     """A run; its numbers depend on problem, solver and seed alone. `config` and the rest replace single entries."""
     rng = np.random.default_rng([seed, *map(ord, problem + solver)])
     tolerance = Tolerance.from_plain(tol)
-    asked = {"schema": 2, "problem": problem, "source": None, "parameters": {}, "solver": solver, "options": {}}
-    asked |= {"seed": seed, "cone": "paper", "record": "exact" if exact else None, "max_outer": 100}
+    asked = {"schema": SCHEMA, "problem": problem, "source": None, "parameters": {}, "solver": solver, "options": {}}
+    asked |= {"seed": seed, "cone": "paper", "record": "exact" if exact else None, "max_outer": 100, "starts": 1}
     asked |= {"max_work": None, "max_seconds": None, "tol": tolerance.to_plain()} | (config or {})
     path = Path("runs") / problem.replace("/", "-") / solver / f"seed={seed}"
     if not ended:
@@ -60,6 +60,7 @@ def made_up(
     columns: dict[str, np.ndarray] = {
         "outer": np.arange(rows),
         "work": work.astype(float),
+        "seconds": 0.5 + np.arange(rows),
         "objective": 0.3 + decline * rng.uniform(0.1, 0.2),
         "stationarity": decline * rng.uniform(0.8, 1.2, rows),
         "feasibility": decline * rng.uniform(0.8, 1.2, rows),

@@ -64,7 +64,7 @@ class TestEverySolver:
     def test_prints_a_few_readable_lines(self, solved, name):
         text = str(solved[name])
         assert text.startswith("CERTIFIED") and 5 <= len(text.splitlines()) <= 12
-        assert name in text and "multipliers: rate" in text
+        assert name in text and "  rate: 0." in text and " <= 0.2, " in text and "; multiplier" in text
 
     def test_work_and_seconds_add_up(self, solved, name):
         result = solved[name]

@@ -16,7 +16,7 @@ OWN = ("problem", "x0", "solver", "start")  # arguments of `minimize` that are n
 DECLARED = {each.name: each for each in fields(Settings)}
 WRONG: dict[str, Any] = {
     "tol": -1.0, "cone": "round", "seed": -1, "max_outer": 0, "max_work": 0, "max_seconds": "long", "record": "all",
-    "confidence": 1.0, "checkpoint": 3, "callback": 3, "progress": "bar", "outer": {"growth": 2.0},
+    "confidence": 1.0, "starts": 0, "checkpoint": 3, "callback": 3, "progress": "bar", "outer": {"growth": 2.0},
 }  # fmt: skip
 WRONG_OUTSIDE: dict[str, Any] = {
     "penalty": 0.0, "growth": 1.0, "bounded_dual": 1, "scale": "yes", "max_inner": 2.5, "watchdog": 0.0,
@@ -53,7 +53,7 @@ def test_baselines_take_a_part_of_it(name):
     """Of a method without inner solves; all of them the same part."""
     taken = defaults(baselines.get(name).minimize, "problem", "x0")
     assert taken == {name: DECLARED[name].default for name in taken}
-    assert set(DECLARED) - set(taken) == {"max_outer", "outer"}
+    assert set(DECLARED) - set(taken) == {"max_outer", "outer", "starts"}
     assert all(f"- `{each}`: {help_of(each)}." in (baselines.Baseline.minimize.__doc__ or "") for each in taken)
 
 

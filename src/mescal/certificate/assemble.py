@@ -60,6 +60,7 @@ def assemble(
         confidence=confidence,
         direction=None if direction is None or curvature[request.cone].value >= 0 else direction[: request.x.size],
         work=work,
+        terms={name: constraint.terms for name, constraint in request.problem.constraints.items()},
     )
     sentences = diagnose(certificate, request.tolerance or DEFAULT_TOLERANCE, request.moved, point)
     return replace(certificate, warnings=sentences)

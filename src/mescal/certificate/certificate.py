@@ -9,7 +9,9 @@ import numpy as np
 
 from ..errors import InputError
 from ..forms import APART, Unfit, plain, typed
+from ..importing import on_first_use
 from ..oracle.work import Tally
+from ..problem.terms import Terms
 from .tolerance import Tolerance, as_tolerance
 
 
@@ -137,6 +139,7 @@ class Certificate:
     warnings: tuple[str, ...] = ()
     work: Tally = field(default_factory=Tally)
     seconds: float = 0.0
+    terms: dict[str, Terms] = field(default_factory=dict)  # how the constraints were stated
 
     def checks(self, tol: float | Tolerance) -> tuple[Check, ...]:
         """Every measure beside what the tolerance asks of it, with its error added."""
@@ -179,6 +182,17 @@ class Certificate:
     def to_json(self) -> str:
         """The certificate as JSON text."""
         return json.dumps(self.to_dict(), indent=1)
+
+    def plot(self, tol: float | Tolerance = 0.01) -> Any:
+        """A picture of the measures against a tolerance, and of the constraints: a matplotlib figure."""
+        return on_first_use("report.drawing").plot_certificate(self, tol)
+
+    def explain(self, tol: float | Tolerance | None = None) -> str:
+        """Paragraphs for a reviewer: what was measured and how, with which error, and what is not promised."""
+        return on_first_use("report.words").explain_certificate(self, None if tol is None else as_tolerance(tol))
+
+    def _repr_html_(self) -> str:
+        return on_first_use("report.cards").certificate_card(self)
 
     def __str__(self) -> str:
         lines = [

@@ -117,6 +117,7 @@ MaxSeconds = Annotated[
     typer.Option("--max-seconds", metavar="FLOAT", help=told("max_seconds"), show_default="no limit"),
 ]
 MaxOuter = Annotated[int, typer.Option("--max-outer", help=told("max_outer"))]
+Starts = Annotated[int, typer.Option("--starts", metavar="N", help=told("starts").partition(". ")[0] + ".")]
 Jobs = Annotated[
     int | None,
     typer.Option("--jobs", "-j", min=1, metavar="N", help="Processes.", show_default="one per core"),

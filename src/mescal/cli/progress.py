@@ -14,11 +14,10 @@ from ..certificate import Tolerance
 from ..experiments import Task
 from ..experiments.compilation import kept_in
 from ..experiments.table import count
+from ..report.bar import CELLS, Way
+from ..report.time_left import TimeLeft, about
 from ..run import Row
 from .screen import complaints
-from .time_left import TimeLeft, about
-
-BAR = 24  # cells
 
 
 class Progress:
@@ -29,7 +28,8 @@ class Progress:
         self.console = console or complaints()
         self.left = TimeLeft(task.tolerance, task.max_seconds)
         self.started = time.monotonic()
-        self.worst: dict[str, float] = {}
+        self.way = Way(task.tolerance)
+        self.far: dict[str, float] = {}
         self.row: Row | None = None
         live = self.console.is_terminal and not quiet
         self.live = Live(self, console=self.console, refresh_per_second=8, transient=True) if live else None
@@ -48,9 +48,7 @@ class Progress:
         """One more outer iteration."""
         self.row = row
         self.left.add(row)
-        for check in row.checks(self.task.tolerance):
-            if math.isfinite(check.share):
-                self.worst[check.name] = max(self.worst.get(check.name, 1.0), check.share)
+        self.far = self.way.add(row)
         if self.live is None and not self.quiet:
             self.console.print(line(row, self.task.tolerance, self.left.seconds), soft_wrap=True)
 
@@ -82,17 +80,16 @@ class Progress:
                 f"  {check.name}",
                 Text(f"{check.bound:.2e}" if known else "not yet", style="bold" if known else "dim"),
                 Text(f"{check.sign} {check.limit:g}", style="dim"),
-                bar(check.share, self.worst.get(check.name, 1.0)) if known else Text(""),
+                bar(self.far[check.name]) if known else Text(""),
                 Text("met", style="green") if check.met else Text(""),
             )
         return table
 
 
-def bar(share: float, worst: float) -> Text:
-    """How much of the way from the worst share of the tolerance to all of it has been gone, on a log scale; full when it is met."""
-    gone = 1.0 if share <= 1 else 1 - math.log(share) / math.log(worst) if worst > 1 else 0.0
-    full = round(BAR * min(max(gone, 0.0), 1.0))
-    return Text.assemble(("━" * full, "green" if gone >= 1 else "yellow"), ("╌" * (BAR - full), "dim"))
+def bar(far: float) -> Text:
+    """How much of the way has been gone; full when a measure is met."""
+    full = round(CELLS * far)
+    return Text.assemble(("━" * full, "green" if far >= 1 else "yellow"), ("╌" * (CELLS - full), "dim"))
 
 
 def line(row: Row, tolerance: Tolerance, left: float | None) -> str:

@@ -3,7 +3,6 @@
 import math
 from pathlib import Path
 
-import numpy as np
 from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
 from rich.table import Table
@@ -15,7 +14,6 @@ from ..experiments.table import count
 from ..run import Result
 
 BAR = 20  # cells
-ACTIVE = 1e-3  # of a multiplier or a value: below it counts as nothing when a constraint is described in a word
 
 
 def show_run(console: Console, stored: StoredRun, lead: str = ""):
@@ -116,14 +114,15 @@ def facts(result: Result, about: About) -> Table:
     work, seconds = result.work, result.seconds
     optimum = "" if about.optimum is None else f" (best known {about.optimum:.6g})"
     table.add_row("objective", (f"{result.objective:.6g}" if math.isfinite(result.objective) else "none") + optimum)
-    kinds = {part.name: part.kind for part in about.statement.constraints} if about.statement is not None else {}
-    for name, values in result.certificate.constraints.items():
-        table.add_row("constraint", constraint_line(name, kinds.get(name, "=="), values, result.multipliers[name]))
+    for line in result.constraint_lines():
+        table.add_row("constraint", line)
     table.add_row(
         "work",
         f"{count(work.total)} evaluations: {count(work.gradients)} gradients + 2 x {count(work.hvps)} "
         f"Hessian-vector products; the judge's own {count(work.certificate)} are apart",
     )
+    if result.spread is not None:
+        table.add_row("starts", f"{result.spread}")
     if result.reason:
         table.add_row("solver", result.reason)
     table.add_row("outer iterations", f"{result.outer_iterations}")
@@ -136,18 +135,6 @@ def facts(result: Result, about: About) -> Table:
         table.add_row("warning", sentence)
     table.columns[0].style = "dim"
     return table
-
-
-def constraint_line(name: str, kind: str, value: np.ndarray, multiplier: np.ndarray) -> str:
-    """One constraint in words."""
-    values, multipliers = np.ravel(value), np.ravel(multiplier)
-    if values.size == 1:
-        scale = max(ACTIVE, ACTIVE * abs(float(multipliers[0])))
-        state = "" if kind == "==" else ", active" if abs(multipliers[0]) > scale else ", slack"
-        sign = "=" if kind == "==" else "<="
-        return f"{name}: {float(values[0]):.3g} {sign} 0, multiplier {float(multipliers[0]):.4g}{state}"
-    largest, norm = np.abs(values).max(), np.linalg.norm(multipliers)
-    return f"{name}: {values.size} rows, largest |value| {largest:.3g}, |multipliers| {norm:.4g}"
 
 
 def shown_path(path: Path) -> str:

@@ -77,6 +77,7 @@ def solve(
     max_seconds: options.MaxSeconds = None,
     max_work: options.MaxWork = None,
     max_outer: options.MaxOuter = options.DEFAULTS.max_outer,
+    starts: options.Starts = options.DEFAULTS.starts.count,
     exact: Annotated[
         bool, typer.Option("--exact-history", help="Let the judge measure every outer iteration, for figures.")
     ] = False,
@@ -94,6 +95,7 @@ def solve(
     mescal solve neyman-pearson/breast-cancer
     mescal solve neyman-pearson/spambase --solver natasha2 --tol 0.001 --seed 3 --out runs/a
     mescal solve fairness/bank --set tau=0.8 --max-seconds 60
+    mescal solve neyman-pearson/madelon --starts 8
     mescal solve --problem-file my_problem.py:make --out runs/mine
     ```
     """
@@ -108,6 +110,7 @@ def solve(
         max_outer=max_outer,
         max_work=max_work,
         max_seconds=max_seconds,
+        starts=starts,
     )
     carry_out(given, RUNS / given.folder if out is None else out, force, as_json, quiet)
 

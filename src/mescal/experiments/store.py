@@ -29,7 +29,7 @@ from ..run import History, Result, Status
 from .result_file import About, read_result, result_content
 from .task import CODE, CONFIG, check_config, code_now
 
-SCHEMA = 2
+SCHEMA = 3
 RESULT, HISTORY, SOLUTION, REPORT = "result.json", "history.csv", "solution.npz", "report.html"
 FILES = (RESULT, HISTORY, SOLUTION, CONFIG)  # what a run writes, in the order in which they go
 PAGE = b'<meta name="generator" content="mescal">'  # in the head of every report

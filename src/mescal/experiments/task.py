@@ -36,7 +36,7 @@ class Task:
     - `parameters`: of the problem, all of them.
     - `solver`, `options`: a name of `mescal.solvers.names()` or `mescal.baselines.names()`, and settings other than its
       defaults.
-    - `seed`, `tolerance`, `cone`, `record` and the limits: as for `mescal.minimize`.
+    - `seed`, `tolerance`, `cone`, `record`, the limits and `starts`: as for `mescal.minimize`.
     """
 
     problem: str
@@ -51,6 +51,7 @@ class Task:
     max_outer: int
     max_work: float | None
     max_seconds: float | None
+    starts: int
 
     def config(self) -> dict[str, Any]:
         """The task as config.json holds it: nothing but what was asked, so equal tasks have equal configs."""
@@ -96,7 +97,8 @@ class Task:
         """Where the run lies below the root of a store: problem/solver/tol/seed."""
         options = "".join(f",{name}={value}" for name, value in self.options.items())
         tol = re.sub(", (curvature )?", ",", str(self.tolerance)).replace(" ", "=")
-        parts = [*self.label.split("/"), self.solver + options, f"tol={tol}", f"seed={self.seed}"]
+        starts = "" if self.starts == 1 else f",starts={self.starts}"
+        parts = [*self.label.split("/"), self.solver + options, f"tol={tol}", f"seed={self.seed}{starts}"]
         return Path(*(re.sub(r"[^\w.,=+-]+", "-", part).strip(".") or "-" for part in parts))
 
     @property
@@ -108,16 +110,23 @@ class Task:
     def arguments(self) -> dict[str, Any]:
         """What `minimize` is called with beside the problem and its start."""
         limits = {name: getattr(self, name) for name in LIMITS}
-        chosen = {"tol": self.tolerance, "seed": self.seed, "cone": self.cone, "record": self.record}
+        chosen = {
+            "tol": self.tolerance,
+            "seed": self.seed,
+            "cone": self.cone,
+            "record": self.record,
+            "starts": self.starts,
+        }
         return limits | chosen | {"solver": method(self.solver, self.options)}
 
     def solve(self, named: NamedProblem, checkpoint: Path, progress: Callable[[Any], Any] | None) -> Result:
-        """Carry it out; baselines keep no checkpoints."""
+        """Carry it out; baselines and several starts keep no checkpoints."""
         given = self.arguments()
         if not isinstance(given["solver"], Baseline):
-            return minimize(named.problem, named.x0, progress=progress, checkpoint=checkpoint, **given)
+            kept = checkpoint if self.starts == 1 else None
+            return minimize(named.problem, named.x0, progress=progress, checkpoint=kept, **given)
         options = {"max_outer": self.max_outer} | dict(self.options)
-        given = {name: value for name, value in given.items() if name not in ("solver", "max_outer")}
+        given = {name: value for name, value in given.items() if name not in ("solver", "max_outer", "starts")}
         return baselines.get(self.solver, **options).minimize(named.problem, named.x0, progress=progress, **given)
 
     def _changed(self) -> dict[str, Any]:
@@ -166,6 +175,7 @@ def task(
     max_outer: int = DEFAULTS.max_outer,
     max_work: float | None = None,
     max_seconds: float | None = None,
+    starts: int = 1,
 ) -> Task:
     """A task, checked: names exist, numbers make sense. `cone=None` takes the one that suits the problem."""
     given, own = dict(parameters or {}), None
@@ -177,9 +187,10 @@ def task(
         if unknown := set(given) - set(entry.parameters):
             problems.parse(problem, {sorted(unknown)[0]: ""})
         given = {key: p.check(key, given.get(key, p.default)) for key, p in entry.parameters.items()}
-    method(solver, options or {})
+    if isinstance(method(solver, options or {}), Baseline) and starts != 1:
+        raise InputError(f"the baseline {solver} from {starts} starts", "one start", "run it from each start by itself")
     limits = {"max_outer": max_outer, "max_work": max_work, "max_seconds": max_seconds}
-    asked = {"tol": tol, "cone": cone, "seed": seed, "record": record} | limits
+    asked = {"tol": tol, "cone": cone, "seed": seed, "record": record, "starts": starts} | limits
     checked = Settings(**asked)
     return Task(
         problem=name,
@@ -194,4 +205,5 @@ def task(
         max_outer=int(max_outer),
         max_work=max_work,
         max_seconds=max_seconds,
+        starts=checked.starts.count,
     )

@@ -4,19 +4,27 @@
 minimiser.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal
+
+import numpy as np
 
 from ..errors import InputTypeError
 from .expectation import Expectation
+from .terms import Terms
 
 
 @dataclass(frozen=True, eq=False)
 class Constraint:
-    """`body <= 0` or `body == 0`; made by comparing expectations."""
+    """`body <= 0` or `body == 0`; made by comparing expectations. `terms` say how it was stated."""
 
     body: Expectation
     kind: Literal["<=", "=="]
+    terms: Terms = field(default_factory=Terms)
+
+    def with_body(self, body: Expectation) -> "Constraint":
+        """The same statement about other parameters or other sources."""
+        return replace(self, body=body)
 
     @property
     def inequality(self) -> bool:
@@ -31,4 +39,8 @@ class Constraint:
         )
 
     def __repr__(self) -> str:
-        return f"{self.body} {self.kind} 0"
+        if self.terms.over is not None or self.terms.temperature is not None:
+            return f"{self.body} {self.kind} 0"
+        value = (-1.0 if self.terms.sign == ">=" else 1.0) * self.body + self.terms.bound
+        bound = np.array2string(self.terms.bound, precision=6, separator=", ")
+        return f"{value} {self.terms.sign} {bound}"

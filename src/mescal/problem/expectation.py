@@ -119,11 +119,11 @@ class Expectation:
 
     def __repr__(self) -> str:
         parts = [
-            f"{t.coefficient:g} * E({_name(t.fn)}{'' if t.source is None else f', {t.source}'})" for t in self.terms
+            f"{_factor(t.coefficient)}E({_name(t.fn)}{'' if t.source is None else f', {t.source}'})" for t in self.terms
         ]
         if self.constant.any() or not parts:
             parts.append(np.array2string(self.constant, precision=6))
-        return " + ".join(parts)
+        return " + ".join(parts).replace(" + -", " - ")
 
 
 def E(fn: Callable, over: Any = None, weights: Any = None) -> Expectation:
@@ -156,11 +156,15 @@ def E(fn: Callable, over: Any = None, weights: Any = None) -> Expectation:
 
 def _compare(left: Expectation, right: Any, sign: Literal["<=", ">=", "=="]):
     from .constraint import Constraint
+    from .terms import Terms
 
     difference = left - right
     if not isinstance(difference, Expectation):
         return NotImplemented  # the other side knows how to be compared
-    return Constraint(-difference, "<=") if sign == ">=" else Constraint(difference, sign)
+    bound = right.constant if isinstance(right, Expectation) else np.asarray(right, np.float64)
+    # what is compared with zero is bounded by its constant: E(a) - 0.1 <= 0 is E(a) <= 0.1
+    terms = Terms(sign, bound if bound.any() else -difference.constant)
+    return Constraint(-difference, "<=", terms) if sign == ">=" else Constraint(difference, sign, terms)
 
 
 def _constant(value: Any) -> np.ndarray | None:
@@ -205,6 +209,10 @@ def _sum_constants(left: np.ndarray, right: np.ndarray) -> np.ndarray:
             "shapes that agree",
             "check the lengths of the bounds",
         ) from error
+
+
+def _factor(coefficient: float) -> str:
+    return {1.0: "", -1.0: "-"}.get(coefficient, f"{coefficient:g} * ")
 
 
 def _name(fn: Callable) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..compiling import in_precision
 from ..errors import InputError, InputTypeError
+from ..importing import on_first_use
 from ..sets import ConvexSet, Reals
 from .binding import bind_terms
 from .constraint import Constraint
@@ -111,7 +112,7 @@ class Problem:
             )
             return Expectation(tuple(terms), expectation.constant)
 
-        constraints = {name: Constraint(of(c.body), c.kind) for name, c in self.constraints.items()}
+        constraints = {name: c.with_body(of(c.body)) for name, c in self.constraints.items()}
         problem = Problem(of(self.objective), constraints, self.domain)
         problem.lifting = None if self.lifting is None else self.lifting.over(changed)
         return problem
@@ -144,6 +145,9 @@ class Problem:
                         "one shape per constraint",
                         "give x the shape it had before, or build a second Problem",
                     )
+
+    def _repr_html_(self) -> str:
+        return on_first_use("report.cards").problem_card(self)
 
     def __repr__(self) -> str:
         lines = [f"minimise {self.objective}"]

@@ -7,8 +7,8 @@ import numpy as np
 from .curves import MARKERS, Curve, columns
 from .look import LOOKS
 from .markup import script_json, tag, text
-from .numbers import number, tick, tick_labels, work_tick
-from .panels import Drawn, Panel
+from .numbers import axis_labels, number, tick, tick_labels
+from .panels import AGAINST, Drawn, Panel
 
 WIDTH, HEIGHT = 380, 250
 LEFT, RIGHT, TOP, BOTTOM = 56, 368, 10, 210
@@ -31,7 +31,7 @@ def describe(panel: Panel) -> str:
     """The panel in a sentence, for those who cannot see it."""
     last = ", ".join(f"{one.series.label} {number(float(one.band.median[-1]))}" for one in panel.drawn)
     limit = "" if panel.limit is None else f" The tolerance is {number(panel.limit)}."
-    return f"{panel.title} against total work. Last medians: {last}.{limit}"
+    return f"{panel.title} against {AGAINST[panel.against]}. Last medians: {last}.{limit}"
 
 
 def x_of(panel: Panel, work) -> np.ndarray:
@@ -85,12 +85,13 @@ def _axes(panel: Panel) -> str:
         y = float(y_of(panel, value))
         parts.append(f'<path class="grid" d="M{LEFT},{y:.1f}H{RIGHT}"/>')
         parts.append(f'<text class="y" x="{LEFT - 6}" y="{y + 3.5:.1f}">{label}</text>')
-    for value in panel.work.ticks(5):
+    works = panel.work.ticks(5)
+    for value, label in zip(works, axis_labels(panel.against, works), strict=True):
         x = float(x_of(panel, value))
         parts.append(f'<path class="grid" d="M{x:.1f},{TOP}V{BOTTOM}"/>')
-        parts.append(f'<text class="x" x="{x:.1f}" y="{BOTTOM + 15}">{work_tick(value)}</text>')
+        parts.append(f'<text class="x" x="{x:.1f}" y="{BOTTOM + 15}">{label}</text>')
     parts.append(f'<path class="axis" d="M{LEFT},{TOP}V{BOTTOM}H{RIGHT}"/>')
-    parts.append(f'<text class="x name" x="{(LEFT + RIGHT) / 2}" y="{HEIGHT - 8}">total work</text>')
+    parts.append(f'<text class="x name" x="{(LEFT + RIGHT) / 2}" y="{HEIGHT - 8}">{AGAINST[panel.against]}</text>')
     return "".join(parts)
 
 
@@ -131,4 +132,4 @@ def _points(panel: Panel) -> dict:
         series.append({"name": one.series.label, "look": one.series.look, "seeds": b.seeds, "points": points})
     ends = [math.log(panel.work.low), math.log(panel.work.high)]
     box = {"left": LEFT, "right": RIGHT, "top": TOP, "bottom": BOTTOM, "width": WIDTH}
-    return {"title": panel.title, "work": ends, "box": box, "series": series}
+    return {"title": panel.title, "unit": panel.against, "work": ends, "box": box, "series": series}

@@ -37,12 +37,14 @@ def facts(group: Group) -> str:
 
 
 def size(view: View) -> str:
-    """The size of the problem, as an addition to its description."""
+    """The size of the problem: parameters, rows, constraints."""
     statement = None if view.about is None else view.about.statement
     if statement is None:
         return ""
-    data = "a stream of samples" if statement.population is None else f"{statement.population:,} samples"
-    return f" ({statement.dimension:,} parameters, {data})"
+    data = "a stream of samples" if statement.population is None else f"{statement.population:,} rows"
+    rows = sum(part.rows for part in statement.constraints)
+    held = f"{rows:,} constraint{'' if rows == 1 else 's'}" if rows else "no constraints"
+    return f"{statement.dimension:,} parameters, {data}, {held}"
 
 
 def settings(groups: Sequence[Group]) -> str:

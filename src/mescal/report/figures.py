@@ -19,8 +19,8 @@ from ..files import as_path, refuse_foreign, write_whole
 from .arrange import Group, arrange
 from .curves import MARKERS, columns
 from .look import LOOKS
-from .numbers import tick_labels, work_tick
-from .panels import FINE, Panel, markers, panels, seeds, source
+from .numbers import axis_labels, tick_labels
+from .panels import AGAINST, FINE, Panel, markers, panels, seeds, source
 from .view import MEASURES
 
 if TYPE_CHECKING:
@@ -38,6 +38,10 @@ FONT: dict[Any, Any] = {
 }
 # What says in a file of each kind that mescal drew it: files that do not are not replaced.
 MARKS = {"svg": b"<dc:title>mescal</dc:title>", "png": b"Software\0mescal", "pdf": b"/Creator (mescal)"}
+MEANING = {
+    "work": "Total work: gradients + 2 Hessian-vector products, per sample.",
+    "seconds": "Seconds since the start of the run, compiling included.",
+}
 INK, FAINT = "#222222", "#8a8a8a"
 
 
@@ -55,7 +59,7 @@ def write_figures(
 
     **Returns:** the files written, in the order of the runs.
     """
-    _require_matplotlib()
+    require_matplotlib()
     from matplotlib import rc_context
 
     figures: dict[tuple[str, str], list[Group]] = {}
@@ -80,7 +84,7 @@ def write_figures(
     return written
 
 
-def draw(groups: Sequence[Group]) -> "Figure":
+def draw(groups: Sequence[Group], against: str = "work") -> "Figure":
     """One figure: a row per group."""
     from matplotlib.figure import Figure
 
@@ -88,7 +92,7 @@ def draw(groups: Sequence[Group]) -> "Figure":
     figure = Figure(figsize=(WIDTH, height))
     axes = figure.subplots(len(groups), len(MEASURES), squeeze=False)
     for row, group in zip(axes, groups, strict=True):
-        for ax, panel in zip(row, panels(group), strict=True):
+        for ax, panel in zip(row, panels(group, against=against), strict=True):
             _draw_panel(ax, panel)
         name = group.label.removeprefix(f"{group.kind}/")
         row[0].set_ylabel("\n".join(textwrap.wrap(name, 26)[:3]), fontsize=9.5, fontweight="bold", labelpad=6)
@@ -96,22 +100,22 @@ def draw(groups: Sequence[Group]) -> "Figure":
         ax.set_title(f"{panel.title}\n", fontsize=10, fontweight="bold", pad=3)
         ax.text(0.5, 1.03, panel.meaning, transform=ax.transAxes, ha="center", fontsize=7.5, color="#555555")
     for ax in axes[-1]:
-        ax.set_xlabel("total work", fontsize=8)
+        ax.set_xlabel(AGAINST[against], fontsize=8)
     _legend(figure, groups, height)
-    figure.text(0.5, 0.07 / height, caption(groups), ha="center", va="bottom", fontsize=7.2, color="#444444")
+    figure.text(0.5, 0.07 / height, caption(groups, against), ha="center", va="bottom", fontsize=7.2, color="#444444")
     figure.subplots_adjust(
         left=0.085, right=0.99, top=1 - (HEAD + 0.36) / height, bottom=(FOOT + 0.12) / height, wspace=0.24, hspace=0.3
     )
     return figure
 
 
-def caption(groups: Sequence[Group]) -> str:
+def caption(groups: Sequence[Group], against: str = "work") -> str:
     """What lines, bands, markers and dashes are, over how many seeds, and who measured."""
     drawn = [panel for group in groups for panel in panels(group)]
     lines = any(one.moves and len(one.seeds) > 1 for panel in drawn for one in panel.drawn)
     edge = any(panel.clipped for panel in drawn)
     sentences = [
-        "Total work: gradients + 2 Hessian-vector products, per sample.",
+        MEANING[against],
         f"{markers(groups)} ({seeds(groups)}, {source(groups)}).",
         "Line: median; band: smallest to largest." if lines else "",
         f"Dashed: tolerance {groups[0].tolerance_text}.",
@@ -151,7 +155,7 @@ def _draw_panel(ax: "Axes", panel: Panel):
     ax.set_xlim(panel.work.low, panel.work.high)
     ax.set_ylim(0, 1)
     ticks = panel.work.ticks(5)
-    ax.set_xticks(ticks, [work_tick(v) for v in ticks])
+    ax.set_xticks(ticks, axis_labels(panel.against, ticks))
     ax.set_xticks([], minor=True)
     ticks = panel.scale.ticks()
     ax.set_yticks([float(place(v)) for v in ticks], tick_labels(ticks))
@@ -213,7 +217,8 @@ def _slug(text: str) -> str:
     return re.sub(r"[^\w.+-]+", "-", text).strip("-.") or "figure"
 
 
-def _require_matplotlib():
+def require_matplotlib():
+    """Raise where matplotlib is not there."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:

@@ -79,7 +79,7 @@ def _badness(check: Check) -> float:
     return math.inf if math.isnan(bound) else bound
 
 
-def _scale(check: Check, checks: Sequence[Check]) -> Scale:
+def axis_of(check: Check, checks: Sequence[Check]) -> Scale:
     """An axis with room for the tolerance and all that was measured."""
     of = (check.measured for check in checks)
     numbers = [v for m in of for v in (m.value, m.lower, m.upper) if math.isfinite(v)]
@@ -90,7 +90,7 @@ def _scale(check: Check, checks: Sequence[Check]) -> Scale:
 
 
 def _drawing(group: Group, check: Check, checks: Sequence[Check]) -> str:
-    scale = _scale(check, checks)
+    scale = axis_of(check, checks)
     series = [one for one in group.series if one.ended]
     left = LABELS if len(series) > 1 else 14
     bottom = 8 + ROW * len(series)

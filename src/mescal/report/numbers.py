@@ -59,6 +59,11 @@ def tick(value: float, digits: int = 3) -> str:
     return {"1": power, "−1": f"−{power}"}.get(mantissa, f"{mantissa}·{power}")
 
 
+def axis_labels(against: str, values: Sequence[float]) -> list[str]:
+    """Labels of the horizontal axis: works with their letters, seconds as plain numbers."""
+    return [work_tick(value) for value in values] if against == "work" else tick_labels(values)
+
+
 def work_tick(value: float) -> str:
     """A label of the work axis: 500, 8k, 1.5M."""
     for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):

@@ -23,6 +23,7 @@ from .markup import tag, text
 from .panels import MEASURES, markers, panels, seeds, source
 from .tables import comparison, constraints, dot, every_run
 from .verdict import headline, verdict
+from .words import explain, promise
 
 MOST_OPEN = 12  # runs up to which the table of every run is open from the start
 
@@ -101,7 +102,9 @@ def _header(groups: Sequence[Group]) -> str:
             f"{len(views)} runs: {', '.join(solvers)}; {seeds(groups) if any(v.ended for v in views) else 'none ended'}"
         )
     described = view.about.description if view.about is not None and len({v.problem for v in views}) == 1 else ""
-    about = f"<p>{text(described)}{text(size(view))}</p>" if described else ""
+    sizes = list(dict.fromkeys(size(v) for v in views if v.about is not None and len({u.problem for u in views}) == 1))
+    about = f"<p>{text(described)}</p>" if described else ""
+    about += "".join(f"<p>{text(told)}</p>" for told in sizes if told)
     return f'<header><p class="eyebrow">mescal report</p><h1>{text(_title(groups))}</h1>{about}<p>{text(line)}</p></header>'
 
 
@@ -124,12 +127,25 @@ def _group(index: int, group: Group, several: bool) -> str:
     shown = panels(group, (*MEASURES, "objective", "multipliers"))
     shown = [panel for panel in shown if panel.drawn or panel.measure in MEASURES]
     charts = "".join(chart(panel) for panel in shown) + _how_to_read(group, any(panel.clipped for panel in shown))
+    timed = [panel for panel in panels(group, (*MEASURES, "objective", "multipliers"), "seconds") if panel.drawn]
+    clock = tag("div", "".join(chart(panel) for panel in timed), class_="panels")
     content = (
-        f"{title}<{level}>Certificate</{level}>{gauges(group)}"
+        f"{title}<{level}>Certificate</{level}>{_meaning(group)}{gauges(group)}"
         f"<{level}>Curves</{level}>{_legend(group)}{tag('div', charts, class_='panels')}"
+        f"<details><summary>The same against seconds, compiling included</summary>{clock}</details>"
         f"<{level}>Constraints and multipliers</{level}>{constraints(group)}"
     )
     return tag("section", content, id=f"group-{index}", class_="group")
+
+
+def _meaning(group: Group) -> str:
+    """What the certificate of a single run says, in a sentence, and the explanation for a reviewer."""
+    results = [view.result for view in group.ended if view.result is not None]
+    if len(results) != 1:
+        return ""
+    told = "".join(tag("p", text(part)) for part in explain(results[0]).split("\n\n"))
+    folded = tag("details", f"<summary>For a reviewer</summary>{told}", class_="explained")
+    return tag("p", text(promise(results[0].certificate))) + folded
 
 
 def _legend(group: Group) -> str:

@@ -18,6 +18,7 @@ EXACT = {
     "multipliers": ("Multipliers", "Euclidean norm of all of them"),
 }
 ESTIMATED = EXACT | {"curvature": ("Smallest curvature", "found by the solver's own searches")}
+AGAINST = {"work": "total work", "seconds": "seconds"}  # what curves are drawn against
 FINE = 100.0  # the eigenvalue's axis is linear up to this fraction of its tolerance
 STEEP = 30.0  # ratio of objectives above which their axis is logarithmic
 
@@ -38,7 +39,7 @@ class Drawn:
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """One measure against work. `limit` is its tolerance, `below` whether a value passes below it."""
+    """One measure against work or seconds. `limit` is its tolerance, `below` whether a value passes below it."""
 
     measure: str
     title: str
@@ -48,6 +49,7 @@ class Panel:
     limit: float | None
     below: bool
     drawn: tuple[Drawn, ...]
+    against: str = "work"
 
     @property
     def clipped(self) -> bool:
@@ -56,28 +58,27 @@ class Panel:
         return self.scale.kind == "log" and bool((values < self.scale.low).any())
 
 
-def panels(group: Group, measures: Sequence[str] = MEASURES) -> list[Panel]:
-    """The panels of a group, on a common work axis; none where no run has recorded anything."""
-    works = [view.curve("stationarity").finite().work for view in group.ended]
+def panels(group: Group, measures: Sequence[str] = MEASURES, against: str = "work") -> list[Panel]:
+    """The panels of a group, on a common axis; none where no run has recorded anything."""
+    works = [view.curve("stationarity", against).finite().work for view in group.ended]
     works = [float(w) for work in works for w in work]
     if not works:
         return []
     axis = log_scale(works)
-    return [_panel(group, name, axis) for name in measures]
+    return [_panel(group, name, axis, against) for name in measures]
 
 
-def _panel(group: Group, measure: str, work: Scale) -> Panel:
+def _panel(group: Group, measure: str, work: Scale, against: str) -> Panel:
     drawn = []
     for series in group.series:
-        curves = tuple(view.curve(measure).finite() for view in series.ended)
+        curves = tuple(view.curve(measure, against).finite() for view in series.ended)
         if any(curve.work.size for curve in curves):
             drawn.append(Drawn(series, band(curves), curves))
     words = EXACT if all(view.exact for view in group.ended) else ESTIMATED
     values = np.concatenate([np.zeros(0), *(curve.values for one in drawn for curve in one.seeds)])
     limit = _limit(group, measure)
-    return Panel(
-        measure, *words[measure], work, _scale(measure, values, limit), limit, measure != "curvature", tuple(drawn)
-    )
+    scale, below = _scale(measure, values, limit), measure != "curvature"
+    return Panel(measure, *words[measure], work, scale, limit, below, tuple(drawn), against)
 
 
 def _limit(group: Group, measure: str) -> float | None:

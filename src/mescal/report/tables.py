@@ -5,7 +5,7 @@ about what it needs. A cell carries its number unrounded in `data-value`; the pa
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,8 @@ from .markup import tag, text
 from .numbers import count, number, seconds, work_tick
 from .view import View
 
-MOST_ROWS = 12  # of a vector constraint; of longer ones those with the largest multipliers are listed
+MOST_ROWS = 12  # of all constraints; of more, those that are violated and those with the largest multipliers are listed
+SIGNS = {"<=": "≤", ">=": "≥", "==": "="}
 
 
 @dataclass(frozen=True)
@@ -205,9 +206,9 @@ def _measure(view: View, name: str) -> str:
 
 
 def constraints(group: Group) -> str:
-    """Values of the constraints and their multipliers at the points returned; several runs of a series as medians."""
-    columns = [Column("Constraint", numeric=False), Column("Kind", numeric=False), Column("Solver", numeric=False)]
-    columns += [Column("c(x)", "value of the constraint's function"), Column("Slack", "how far it is from its bound")]
+    """Constraints as they were stated, at the points returned, and their multipliers; several runs of a series as medians."""
+    columns = [Column("Constraint", numeric=False), Column("Solver", numeric=False), Column("Value", "what is bounded")]
+    columns += [Column("Bound"), Column("Room", "how far the value is inside of its bound; below zero it is beyond")]
     columns += [Column("Multiplier", "price of the constraint: how fast the objective falls as the bound is loosened")]
     rows, left_out = [], 0
     for series in group.series:
@@ -217,34 +218,36 @@ def constraints(group: Group) -> str:
     if not rows:
         return "<p>The problem has no constraints beside its domain.</p>"
     note = f"<p>{left_out} rows with smaller multipliers are not listed.</p>" if left_out else ""
-    return table(columns, rows, "Constraints at the points returned, and their multipliers") + note
+    return (
+        table(columns, rows, "Constraints as they were stated, at the points returned; ✗: beyond the tolerance") + note
+    )
 
 
 def _constraint_rows(series: Series) -> tuple[list[list[str]], int]:
-    views = series.ended
-    if not views:
+    results = [view.result for view in series.ended if view.result is not None]
+    if not results:
         return [], 0
-    rows, left_out = [], 0
-    results = [view.result for view in views if view.result is not None]
-    for name in results[0].certificate.constraints:
-        values = _stack(name, [result.certificate.constraints for result in results])
-        multipliers = _stack(name, [result.multipliers for result in results])
-        slack = _stack(name, [result.slack for result in results])
-        order = np.argsort(-np.abs(np.median(multipliers, axis=0)), kind="stable")[:MOST_ROWS]
-        left_out += values.shape[1] - len(order)
-        for i in sorted(order):
-            label = name if values.shape[1] == 1 else f"{name}[{i}]"
-            cells = [_spread(rows_of[:, i]) for rows_of in (values, slack, multipliers) if rows_of.shape[1]]
-            if not slack.shape[1]:
-                cells.insert(1, figure(math.nan, number))
-            kind = "≤ 0" if slack.shape[1] else "= 0"
-            rows.append([word(label, head=True), word(kind), word(series.label, dot(series)), *cells])
-    return rows, left_out
-
-
-def _stack(name: str, of_runs: Sequence[Mapping[str, np.ndarray]]) -> np.ndarray:
-    """One row per run: the flat values of a constraint; no columns where there are none."""
-    return np.stack([np.ravel(rows.get(name, np.zeros(0))) for rows in of_runs])
+    by_row = list(zip(*(result.held for result in results), strict=True))  # of each row, what the runs found
+    prices = [float(np.median([price for _, price in found])) for found in by_row]
+    broken = [
+        any(row.violated(r.tolerance.violation) for (row, _), r in zip(found, results, strict=True)) for found in by_row
+    ]
+    order = sorted(range(len(by_row)), key=lambda i: (-broken[i], -abs(prices[i])))[:MOST_ROWS]
+    rows = []
+    for i in sorted(order):
+        held = [row for row, _ in by_row[i]]
+        bound = f"{SIGNS[held[0].sign]} {held[0].bound:.6g}"
+        rows.append(
+            [
+                word(held[0].name, f"✗ {text(held[0].name)}" if broken[i] else None, head=True),
+                word(series.label, dot(series)),
+                _spread(np.array([row.value for row in held])),
+                tag("td", text(bound), class_="number", data_value=repr(held[0].bound)),
+                _spread(np.array([row.room for row in held])),
+                _spread(np.array([price for _, price in by_row[i]])),
+            ]
+        )
+    return rows, len(by_row) - len(order)
 
 
 def _spread(values: np.ndarray) -> str:

@@ -110,9 +110,9 @@ class View:
         """Whether the history holds the judge's measures."""
         return all(f"exact:{name}" in self.history for name in MEASURES)
 
-    def curve(self, name: str) -> Curve:
-        """A column of the history against total work, the judge's where there is one; `multipliers` is their norm."""
-        work = np.asarray(self.history.get("work", ()), np.float64)
+    def curve(self, name: str, against: str = "work") -> Curve:
+        """A column of the history against work or seconds, the judge's where there is one; `multipliers` is their norm."""
+        work = np.asarray(self.history.get(against, ()), np.float64)
         if name == "multipliers":
             columns = [values for column, values in self.history.items() if column.startswith("multiplier:")]
             values = np.linalg.norm(np.asarray(columns, np.float64), axis=0) if columns else np.full(work.shape, np.nan)

@@ -10,6 +10,8 @@ import numpy as np
 
 from ..certificate import Check, Measured, Tolerance, as_tolerance, compared
 from ..errors import InputError
+from ..importing import on_first_use
+from ..problem.terms import rows_by_name
 
 ESTIMATES = ("stationarity", "feasibility", "curvature")
 KEPT = 4096  # rows kept; beyond, every second old row is dropped
@@ -117,6 +119,9 @@ class History:
             raise ValueError("other columns")
         return cls([_row(line, len(names), measured) for line in lines], names)
 
+    def _repr_html_(self) -> str:
+        return on_first_use("report.cards").history_card(self)
+
     def to_pandas(self) -> Any:
         """The table as a pandas DataFrame."""
         try:
@@ -126,13 +131,6 @@ class History:
                 "pandas is not installed", "pandas, which mescal itself does not need", "pip install pandas"
             ) from None
         return pandas.DataFrame(self.table())
-
-
-def rows_by_name(values: Mapping[str, Any]) -> list[str]:
-    """A name for every row of constraints: NAME of a scalar one, NAME[i] of a vector."""
-    return [
-        name if np.shape(rows) == () else f"{name}[{i}]" for name, rows in values.items() for i in range(np.size(rows))
-    ]
 
 
 def _row(line: list[str], multipliers: int, measured: list[str]) -> Row:

@@ -15,7 +15,7 @@ from .judging import has_stalled, is_infeasible, judge, kink_beside, last_judgem
 from .leg import to_its_end
 from .limits import called_off, used_up
 from .method import Method
-from .record import begun, recorded
+from .record import begun, recorded, shown_to_the_end
 from .result import Result, Seconds, WorkDone
 from .setup import Setup
 from .state import Reading, State
@@ -38,6 +38,7 @@ class Run(NamedTuple):
         finally:
             if self.here.checkpoints is not None:
                 self.here.checkpoints.release()
+            shown_to_the_end(self.here.settings)
 
 
 def go(method: Method, here: Setup, state: State) -> Result:

@@ -10,6 +10,7 @@ from .result import Result
 from .resume import keeping_checkpoints
 from .settings import Asked, settings, takes_settings
 from .setup import Start
+from .starts import best_of
 from .warm_start import begin
 
 
@@ -43,6 +44,8 @@ def minimize(
         raise InputTypeError(f"start={type(start).__name__}", "a Result of minimize", "pass start=result")
     if x0 is None and start is None:
         raise InputError("neither x0 nor start was given", "initial parameters", "pass x0")
+    if held.starts.count > 1:
+        return best_of(problem, x0, chosen, held, Start.of(start))
     if held.checkpoint is not None:
         check_folder(held.checkpoint.folder)
     run, began = begin(problem, x0, chosen, held, Start.of(start))

@@ -9,6 +9,7 @@ from ..certificate import Certificate, certify
 from ..problem import speaks
 from .history import Row
 from .judging import time_for
+from .settings import Settings
 from .setup import Setup
 from .state import Reading, State
 
@@ -50,6 +51,12 @@ def recorded(here: Setup, state: State, reading: Reading, judged: Certificate | 
     if here.settings.progress is not None and speaks():
         here.settings.progress(row)
     return replace(state, history=state.history.followed_by(row))
+
+
+def shown_to_the_end(settings: Settings):
+    """Tell a display that wants to know it that the run is over."""
+    if callable(ended := getattr(settings.progress, "ended", None)):
+        ended()
 
 
 def begun(here: Setup, state: State) -> State:

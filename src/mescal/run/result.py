@@ -7,10 +7,14 @@ import numpy as np
 
 from ..certificate import Certificate, Tolerance
 from ..forms import APART
+from ..importing import on_first_use
 from ..oracle import Tally
+from ..problem.terms import Held, held
 from ..solvers.ray import Ray
 from .history import History
 from .status import Status
+
+SHOWN = 6  # rows of constraints that a printed result has
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,52 @@ class Seconds:
 
 
 @dataclass(frozen=True)
+class Tried:
+    """How the run from one start came out. `minimiser` numbers distinct certified objectives from the lowest, None without one."""
+
+    objective: float
+    violation: float
+    status: Status
+    work: float
+    seconds: float
+    minimiser: int | None
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How the runs from several starts came out, in their order: of so many that were `asked` for, `chosen` is returned."""
+
+    asked: int
+    chosen: int
+    tried: tuple[Tried, ...]
+
+    @property
+    def certified(self) -> int:
+        """How many are certified."""
+        return sum(one.status.converged for one in self.tried)
+
+    @property
+    def distinct(self) -> int:
+        """How many certified objectives differ by more than a valley as level as their ends would explain: at least so many."""
+        return len({one.minimiser for one in self.tried} - {None})
+
+    @property
+    def objectives(self) -> np.ndarray:
+        """Of the certified ones, in their order."""
+        return np.array([one.objective for one in self.tried if one.status.converged])
+
+    def __str__(self) -> str:
+        begun = "" if len(self.tried) == self.asked else f", {len(self.tried)} of them begun"
+        found = self.objectives
+        ends = (
+            f", objectives from {found.min():.6g} to {found.max():.6g}, at least {self.distinct} distinct"
+            if found.size
+            else ""
+        )
+        return f"best of {self.asked} starts{begun} (number {self.chosen}): {self.certified} certified{ends}"
+
+
+@dataclass(frozen=True)
 class Result:
     """The outcome of `minimize`. Read from a run folder, `x` is flat: without its problem, its structure is not known."""
 
@@ -78,6 +128,7 @@ class Result:
     reason: str = ""  # for the solver, where it was chosen by `auto`
     auxiliary: dict[str, np.ndarray] = field(default_factory=dict)  # scalars that statements added, by name
     ray: Ray | None = None  # from x, where the problem was found to be unbounded
+    spread: Spread | None = None  # of several starts, whose work and seconds are those of all
 
     @property
     def converged(self) -> bool:
@@ -89,32 +140,56 @@ class Result:
         """What the certificate lacks: every measure that does not meet the tolerance, or is not known to, in words."""
         return self.certificate.missing(self.tolerance)
 
+    @property
+    def held(self) -> list[tuple[Held, float]]:
+        """Every row of the constraints in the terms in which it was stated, with its multiplier."""
+        rows = held(self.certificate.constraints, self.certificate.terms)
+        multipliers = (float(v) for name in self.certificate.constraints for v in np.ravel(self.multipliers[name]))
+        return list(zip(rows, multipliers, strict=True))
+
+    def constraint_lines(self, most: int = SHOWN) -> list[str]:
+        """The constraints in words, at most so many rows: those that are violated first, and then those that cost most."""
+        allowed = self.tolerance.violation
+        told = [(row.violated(allowed), abs(price), i) for i, (row, price) in enumerate(self.held)]
+        chosen = sorted(i for _, _, i in sorted(told, key=lambda one: (-one[0], -one[1]))[:most])
+        lines = [
+            f"{row.name}: {row.words(allowed)}; multiplier {price:.4g}"
+            for row, price in map(self.held.__getitem__, chosen)
+        ]
+        more = len(told) - len(chosen)
+        return [*lines, f"and {more} rows more, with smaller multipliers"] if more else lines
+
+    def plot(self, against: str = "work") -> Any:
+        """The run's curves against `"work"` or `"seconds"`: a matplotlib figure. `result.certificate.plot(tol)` shows its end."""
+        return on_first_use("report.drawing").plot_result(self, against)
+
+    def explain(self) -> str:
+        """Paragraphs for a reviewer: what was measured and how, with which error, on which cone, and what is not promised."""
+        return on_first_use("report.words").explain(self)
+
+    def _repr_html_(self) -> str:
+        return on_first_use("report.cards").result_card(self)
+
     def __str__(self) -> str:
         c = self.certificate
         measures = ", ".join(
             f"{check.sentence}: {c.parts}" if check.name == "feasibility" else check.sentence
             for check in c.checks(self.tolerance)
         )
-        multipliers = ", ".join(f"{n} {_short(v)}" for n, v in self.multipliers.items()) or "none"
         lines = [
             f"{'CERTIFIED' if self.converged else 'NOT CERTIFIED'}: {self.status}",
             f"  objective {self.objective:.6g}, {measures}",
             f"  relative stationarity {c.relative_stationarity.value:.3g}, on the cone {c.cone!r}"
             + (f"; {c.stationarity.how}" if c.confidence else ""),
-            f"  multipliers: {multipliers}",
+            *(f"  {line}" for line in self.constraint_lines()),
             f"  {self.solver}: {self.outer_iterations} outer iterations, {self.work.total:.3g} evaluations, "
             f"{self.seconds.total:.2f} s of which {self.seconds.compile:.2f} s compiling and "
             f"{self.seconds.certificate:.2f} s certifying",
         ]
         if self.missing:
             lines.insert(1, f"  missing: {'; '.join(self.missing)}")
+        if self.spread is not None:
+            lines.append(f"  {self.spread}")
         if self.reason:
             lines.append(f"  {self.reason}")
         return "\n".join([*lines, *(f"  warning: {sentence}" for sentence in (*self.warnings, *c.warnings))])
-
-
-def _short(values: np.ndarray) -> str:
-    if values.ndim == 0:
-        return f"{float(values):.4g}"
-    shown = ", ".join(f"{v:.3g}" for v in values.ravel()[:4])
-    return f"[{shown}{', ...' if values.size > 4 else ''}]"

@@ -24,7 +24,12 @@ from .setup import Start
 from .snapshot import restore
 from .structure import pack, unpack
 
-HERE_ONLY = ("callback", "progress", "checkpoint")  # settings that are given anew
+HERE_ONLY = (
+    "callback",
+    "progress",
+    "checkpoint",
+    "starts",
+)  # settings that are given anew, or that have no checkpoints
 STORED = tuple(field.name for field in fields(Settings) if field.name not in HERE_ONLY)
 
 

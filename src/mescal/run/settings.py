@@ -15,6 +15,7 @@ from ..certificate.second_order import CONES
 from ..checks import Check, function, limit, number, one_of, truth, whole
 from ..errors import InputTypeError
 from ..files import as_path
+from ..importing import on_first_use
 
 
 def setting(default: Any, check: Check, help: str) -> Any:
@@ -63,6 +64,27 @@ class Checkpoint:
         object.__setattr__(self, "seconds", number(0, at=True)("seconds between checkpoints", self.seconds))
 
 
+@dataclass(frozen=True)
+class Starts:
+    """So many starts, the first of which is x0; the others lie around it, about `reach` times max(1, |x0|) away."""
+
+    count: int = 1
+    reach: float = 1.0
+
+    def __post_init__(self):
+        object.__setattr__(self, "count", whole(1)("starts", self.count))
+        object.__setattr__(self, "reach", number(0)("the reach of starts", self.reach))
+
+
+def _starts(name: str, value: Any) -> Starts:
+    return value if isinstance(value, Starts) else Starts(value)
+
+
+def _progress(name: str, value: Any) -> Any:
+    """True for a bar, which is made once the tolerance is known."""
+    return {True: True, False: None}[value] if isinstance(value, bool) else function(name, value)
+
+
 def _checkpoint(name: str, value: Any) -> Checkpoint | None:
     return value if value is None or isinstance(value, Checkpoint) else Checkpoint(value)
 
@@ -87,6 +109,12 @@ class Settings(Checked):
     max_outer: int = setting(100, whole(1), "outer iterations, at most")
     max_work: float = setting(None, limit, "evaluations after which the run ends")
     max_seconds: float = setting(None, limit, "seconds after which the run ends, its last certificate included")
+    starts: Starts = setting(
+        1,
+        _starts,
+        "how many starts: the first is x0, the others lie around it, by the seed, and the best certified result is returned, "
+        "with the `spread` of all. Budgets and `work` are those of all together. `Starts(8, reach=3.0)` goes three times as far",
+    )
     record: str | None = setting(
         None,
         one_of(None, "exact"),
@@ -106,11 +134,18 @@ class Settings(Checked):
         "called with every history row, also the last one, and with x if it needs two arguments; a true return value stops the run",
     )
     progress: Callable[[Any], Any] | None = setting(
-        None, function, "called with every row of an outer iteration, for display"
+        None,
+        _progress,
+        "`True` for a bar in notebooks and on terminals, or what is called with every row of an outer iteration",
     )
     outer: Outer = setting(
         Outer(), _outer, "an `Outer`: penalty schedule, scaling, the cap on inner steps, the watchdog"
     )
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.progress is True:
+            object.__setattr__(self, "progress", on_first_use("report.bar").Bar(self.tol, self.max_seconds))
 
 
 class Asked(TypedDict, total=False):
@@ -122,11 +157,12 @@ class Asked(TypedDict, total=False):
     max_outer: int
     max_work: float | None
     max_seconds: float | None
+    starts: int | Starts
     record: str | None
     confidence: float
     checkpoint: str | Path | Checkpoint | None
     callback: Callable[[Any], Any] | None
-    progress: Callable[[Any], Any] | None
+    progress: bool | Callable[[Any], Any] | None
     outer: Outer
 
 

@@ -51,15 +51,15 @@ class Statement(abc.ABC):
 
     def at_most(self, bound: Expectation, lift: Lift, name: str) -> dict[str, Constraint]:
         """`self <= bound` as plain constraints."""
-        return {name: (self.above(lift, name) - lift.plain(bound)) <= 0}
+        return {name: self.above(lift, name) <= lift.plain(bound)}
 
     def at_least(self, bound: Expectation, lift: Lift, name: str) -> dict[str, Constraint]:
         """`self >= bound` as plain constraints."""
-        return {name: (lift.plain(bound) - self.below(lift, name)) <= 0}
+        return {name: self.below(lift, name) >= lift.plain(bound)}
 
     def equal(self, bound: Expectation, lift: Lift, name: str) -> dict[str, Constraint]:
         """`self == bound` as plain constraints."""
-        return {name: (self.exact(lift, name) - lift.plain(bound)) == 0}
+        return {name: self.exact(lift, name) == lift.plain(bound)}
 
     def scaled(self, factor: float) -> "Statement":
         """A multiple."""

@@ -57,9 +57,11 @@ class Lift:
         read.__name__ = name
         return read
 
-    def side(self, name: str, constraint: Constraint):
-        """A constraint beside those that the user stated."""
-        self.sides[_free(name, self.sides)] = constraint
+    def side(self, name: str, constraint: Constraint) -> str:
+        """A constraint beside those that the user stated; its name."""
+        name = _free(name, self.sides)
+        self.sides[name] = constraint
+        return name
 
     def of_x(self, fn: Callable) -> Callable:
         """A function of x as one of both; the same for the same function, so that it is traced once."""

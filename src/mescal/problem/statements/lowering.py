@@ -64,10 +64,10 @@ def _plain(part: Any, lift: Lift) -> Any:
     """An expectation or a constraint over x as one over both; anything else is refused elsewhere."""
     if isinstance(part, Expectation):
         return lift.plain(part)
-    return Constraint(lift.plain(part.body), part.kind) if isinstance(part, Constraint) else part
+    return part.with_body(lift.plain(part.body)) if isinstance(part, Constraint) else part
 
 
 def _same(part: Any, lift: Lift) -> Any:
     if isinstance(part, Expectation):
         return lift.dropped(part)
-    return Constraint(lift.dropped(part.body), part.kind) if isinstance(part, Constraint) else part
+    return part.with_body(lift.dropped(part.body)) if isinstance(part, Constraint) else part

@@ -8,6 +8,7 @@ in a sum, it is E[a/d] with E[b] = d, and the scalar d never below the floor: a 
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from ...checks import real_number
 from ...errors import InputError, InputTypeError
 from ..constraint import Constraint
 from ..expectation import E, Expectation, Term
-from .base import Statement
+from ..terms import Terms
+from .base import Kind, Statement
 from .lifting import Lift
 from .values import At, mean_at
 
@@ -32,19 +34,13 @@ class Ratio(Statement):
         self.numerator, self.denominator, self.floor = numerator, denominator, floor
 
     def at_most(self, bound: Expectation, lift: Lift, name: str) -> dict[str, Constraint]:
-        if bound.terms:
-            return super().at_most(bound, lift, name)
-        self._hold_floor(lift, name)
-        return {name: lift.plain(self.numerator - float(bound.constant) * self.denominator) <= 0}
+        return self._compared("<=", bound, lift, name) if not bound.terms else super().at_most(bound, lift, name)
 
     def at_least(self, bound: Expectation, lift: Lift, name: str) -> dict[str, Constraint]:
-        return self.scaled(-1.0).at_most(-bound, lift, name)
+        return self._compared(">=", bound, lift, name) if not bound.terms else super().at_least(bound, lift, name)
 
     def equal(self, bound: Expectation, lift: Lift, name: str) -> dict[str, Constraint]:
-        if bound.terms:
-            return super().equal(bound, lift, name)
-        self._hold_floor(lift, name)
-        return {name: lift.plain(self.numerator - float(bound.constant) * self.denominator) == 0}
+        return self._compared("==", bound, lift, name) if not bound.terms else super().equal(bound, lift, name)
 
     def above(self, lift: Lift, name: str) -> Expectation:
         own = f"{name}: denominator"
@@ -54,8 +50,13 @@ class Ratio(Statement):
 
     below = exact = above
 
-    def _hold_floor(self, lift: Lift, name: str):
-        lift.side(f"{name} (denominator)", lift.plain(self.denominator) >= self.floor)
+    def _compared(self, sign: Kind, bound: Expectation, lift: Lift, name: str) -> dict[str, Constraint]:
+        """As numerator - bound denominator, beside the floor."""
+        over = lift.side(f"{name} (denominator)", lift.plain(self.denominator) >= self.floor)
+        number = float(bound.constant)
+        body = lift.plain(self.numerator - number * self.denominator)
+        compared = body <= 0 if sign == "<=" else body >= 0 if sign == ">=" else body == 0
+        return {name: replace(compared, terms=Terms(sign, np.asarray(number), over=over))}
 
     def scaled(self, factor: float) -> "Ratio":
         return Ratio(factor * self.numerator, self.denominator, self.floor)

@@ -10,6 +10,7 @@ All may be minimised or bounded from above. The last are conservative: they hold
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -20,6 +21,7 @@ from ...checks import number
 from ...errors import InputTypeError
 from ..constraint import Constraint
 from ..expectation import E, Expectation, Term
+from ..terms import Terms
 from .base import Statement
 from .lifting import Lift
 from .values import At, term_at
@@ -103,7 +105,8 @@ class Entropic(_OfSamples):
             return super().at_most(bound, lift, name)
         fn, T, b = self.term.fn, self.temperature, float(bound.constant)
         # in units of f: T (E[exp((f - b)/T)] - 1) is E[f] - b for large T
-        return {name: lift.plain(self._mean(lambda x, *s: T * jnp.exp((fn(x, *s) - b) / T))) <= T}
+        tail = lift.plain(self._mean(lambda x, *s: T * jnp.exp((fn(x, *s) - b) / T))) <= T
+        return {name: replace(tail, terms=Terms("<=", np.asarray(b), temperature=T))}
 
     def above(self, lift: Lift, name: str) -> Expectation:
         r, fn, T = lift.scalar(f"{name}: risk", self.value_at), self.term.fn, self.temperature

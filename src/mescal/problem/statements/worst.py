@@ -27,7 +27,7 @@ class Worst(Statement):
         for key, member in self.members.items():
             own = f"{name}[{key}]"
             if isinstance(member, Expectation):
-                found[own] = (lift.plain(member) - lift.plain(bound)) <= 0
+                found[own] = lift.plain(member) <= lift.plain(bound)
             else:
                 found |= Stated(member, "<=", bound).lower(lift, own)
         return found

@@ -96,7 +96,7 @@
       this.tip.hidden = !here;
       if (!here) return;
       this.tip.replaceChildren();
-      make("b", {}, this.tip).textContent = "work " + count(work);
+      make("b", {}, this.tip).textContent = this.data.unit + " " + (this.data.unit === "work" ? count(work) : number(work));
       for (const [one, point] of rows) {
         const row = make("div", {}, this.tip);
         make("span", { class: "c" + one.look }, row).textContent = "\u25cf ";
@@ -124,8 +124,8 @@
     }
   }
 
-  // The panels of a problem share their work axis, so all of them show the same work.
-  for (const section of document.querySelectorAll("section.group")) {
+  // Panels that stand together share their axis, so all of them show the same work, or the same second.
+  for (const section of document.querySelectorAll(".panels")) {
     const figures = [...section.querySelectorAll("figure.panel")].filter((one) => one.querySelector("script.points"));
     const panels = figures.map((figure) => new Panel(figure));
     const show = (work, here) => panels.forEach((panel) => panel.show(work, panel === here));
