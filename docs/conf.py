@@ -7,7 +7,6 @@ docstring is wrapped in a directive that lets MyST parse it. What a module expor
 import importlib
 import inspect
 import sys
-from importlib import metadata
 from pathlib import Path
 
 from docutils import nodes
@@ -16,12 +15,14 @@ from docutils.utils import new_document
 from myst_parser.parsers.sphinx_ import MystParser
 from sphinx.util import logging
 
+import mescal
+
 sys.path.insert(0, str(Path(__file__).parent))
 
 project = "mescal"
 author = "The mescal developers"
 copyright = author
-release = version = metadata.version("mescal")
+release = version = mescal.__version__
 
 extensions = [
     "myst_parser",

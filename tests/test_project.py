@@ -25,6 +25,7 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 # Nothing imports what lies below it.
 LAYERS = [
     "version",
+    "distribution",
     "importing",
     "errors",
     "checks",
@@ -239,14 +240,14 @@ def test_every_requirement_is_pinned_within_its_range():
     project, pinned = PYPROJECT["project"], pins()
     groups = [project["dependencies"], *project["optional-dependencies"].values()]
     for requirement in map(Requirement, chain.from_iterable(groups)):
-        if requirement.name != "mescal":
+        if requirement.name != PYPROJECT["project"]["name"]:
             assert requirement.specifier.contains(pinned[canonicalize_name(requirement.name)]), requirement
 
 
 def test_extra_all_is_every_extra_but_the_peers():
     extras = dict(PYPROJECT["project"]["optional-dependencies"])
     (everything,) = map(Requirement, extras.pop("all"))
-    assert everything.name == "mescal"
+    assert everything.name == PYPROJECT["project"]["name"]
     assert everything.extras == set(extras) - {"peers"}
 
 
