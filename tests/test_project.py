@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tomllib
 from itertools import chain
 from pathlib import Path
@@ -298,11 +297,3 @@ def test_readme_examples_run(capsys):
     for code in examples:
         exec(compile(code, "README.md", "exec"), session)
     assert capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_documentation_builds_without_a_warning(tmp_path):
-    pytest.importorskip("furo")
-    command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", "-b", "html"]
-    run = subprocess.run([*command, str(ROOT / "docs"), str(tmp_path)], capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
