@@ -6,8 +6,9 @@ docstring is wrapped in a directive that lets MyST parse it. What a module expor
 
 import importlib
 import inspect
+import os
 import sys
-from importlib import metadata
+import tomllib
 from pathlib import Path
 
 from docutils import nodes
@@ -16,21 +17,26 @@ from docutils.utils import new_document
 from myst_parser.parsers.sphinx_ import MystParser
 from sphinx.util import logging
 
+import mescal
+
 sys.path.insert(0, str(Path(__file__).parent))
 
 project = "mescal"
 author = "The mescal developers"
 copyright = author
-release = version = metadata.version("mescal")
+release = version = mescal.__version__
 
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
+    "sphinx.ext.intersphinx",
     "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
     "benchmark_tables",
     "benchmark_profiles",
     "cells",
+    "notebooks",
+    "llms",
 ]
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_dmath_double_inline = True
@@ -40,6 +46,35 @@ suppress_warnings = ["myst.header"]  # a heading inside a docstring does not sta
 
 html_theme = "furo"
 html_title = f"mescal {release}"
+html_static_path = ["_static"]
+html_css_files = ["house.css"]
+html_js_files = ["copy.js"]
+
+# Addresses of the project stand in pyproject.toml and nowhere else.
+URLS = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
+html_baseurl = URLS.get("Documentation", "")
+html_theme_options = (
+    {"source_repository": URLS["Repository"], "source_branch": "main", "source_directory": "docs/"}
+    if "Repository" in URLS
+    else {}
+)
+
+# Types in signatures link into the pages of other packages where their inventories can be had. The build needs no network, so
+# that is asked for: MESCAL_DOCS_INVENTORIES=online fetches them, =FOLDER reads FOLDER/jax.inv and so on, as far as they are there.
+OTHERS = {
+    "python": "https://docs.python.org/3",
+    "jax": "https://docs.jax.dev/en/latest",
+    "numpy": "https://numpy.org/doc/stable",
+    "scipy": "https://docs.scipy.org/doc/scipy",
+    "sklearn": "https://scikit-learn.org/stable",
+    "equinox": "https://docs.kidger.site/equinox",
+}
+INVENTORIES = os.environ.get("MESCAL_DOCS_INVENTORIES", "")
+intersphinx_mapping = {
+    name: (address, None if INVENTORIES == "online" else str(Path(INVENTORIES, f"{name}.inv")))
+    for name, address in OTHERS.items()
+    if INVENTORIES and (INVENTORIES == "online" or Path(INVENTORIES, f"{name}.inv").is_file())
+}
 
 autodoc_member_order = "bysource"
 # `minimize` shows settings that stand nowhere in its source, so that defaults cannot be read from there.

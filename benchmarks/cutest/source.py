@@ -13,6 +13,8 @@ import types
 from pathlib import Path
 from typing import Any
 
+from mescal.distribution import install
+
 PACKAGE = "sif2jax"
 FOLDERS = ("_constrained_minimisation", "_bounded_minimisation", "_quadratic_problems")
 
@@ -30,7 +32,7 @@ def root() -> Path:
     """The folder of the installed package."""
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or spec.origin is None:
-        raise ImportError(f"{PACKAGE} is not installed; the extra 'peers' brings it: pip install 'mescal[peers]'")
+        raise ImportError(f"{PACKAGE} is not installed; the extra 'peers' brings it: {install('peers')}")
     return Path(spec.origin).parent
 
 

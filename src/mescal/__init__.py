@@ -6,7 +6,10 @@ minimise E[F(x, xi)]  subject to  E[C(x, zeta)] = 0 or <= 0,  x in a closed conv
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
+from .distribution import warn_of_namesake as _warn_of_namesake
 from .importing import collector_at_rest as _collector_at_rest
+
+_warn_of_namesake()
 
 with _collector_at_rest():
     from . import sets as sets, solvers as solvers

@@ -3,13 +3,13 @@
 Leaves runs and a page about them, report.html, in runs/demo/.
 """
 
+import importlib.util
+import sys
 from pathlib import Path
 
 from . import problems
 from .certificate import certify
-from .cli.screen import results
-from .cli.show import show_run, shown_path
-from .cli.sweeping import sweep_shown
+from .distribution import install
 from .experiments import product
 from .report import write_report
 
@@ -18,10 +18,23 @@ PROBLEM = "neyman-pearson/breast-cancer"
 PARAMETERS = {"tau": 0.05}  # at the default, 0.2, the constraint is slack and there is less to see
 SOLVERS = ("spider", "sg-hv-nc", "natasha2")
 TOLERANCE = 0.01
+EXTRAS = {"typer": "cli", "rich": "cli", "joblib": "cli", "sklearn": "sklearn"}  # what it imports, and what brings it
 
 
 def main(folder: Path = FOLDER) -> int:
     """Solve, certify, show what a certificate refuses, and write the page; 0 if every run is certified."""
+    if lacking := [name for name in EXTRAS if importlib.util.find_spec(name) is None]:
+        print(
+            f"The demonstration needs {', '.join(lacking)}, not installed here.\n"
+            "  Expected: mescal with its extras for the command line and for the data.\n"
+            f"  What to do: {install(*dict.fromkeys(EXTRAS.values()))}.",
+            file=sys.stderr,
+        )
+        return 1
+    from .cli.screen import results
+    from .cli.show import show_run, shown_path
+    from .cli.sweeping import sweep_shown
+
     named = problems.get(PROBLEM, **PARAMETERS)
     console = results()
     console.print(f"{named.name}: {named.description}\n")

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from mescal.distribution import install
+
 COMMAND = [sys.executable, "-m", "mescal"]
 TINY = ["solve", "saddles/circle", "--set", "sigma=0", "--tol", "0.05", "--json"]
 
@@ -71,7 +73,7 @@ def test_the_library_imports_no_part_of_the_command_line():
 def test_a_missing_extra_is_explained():
     code = "import sys; sys.modules['typer'] = None; from mescal.cli import main; sys.exit(main())"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert run.returncode == 1 and "typer" in run.stderr and "pip install 'mescal[cli]'" in run.stderr
+    assert run.returncode == 1 and "typer" in run.stderr and install("cli") in run.stderr
     assert "Traceback" not in run.stderr
 
 

@@ -1,5 +1,7 @@
 """What the pages of the documentation say in Python runs, page by page, each in a fresh namespace."""
 
+import importlib
+import inspect
 import re
 from pathlib import Path
 
@@ -7,13 +9,14 @@ import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"^```(?:python|\{cell\})\n(.*?)^```$", re.S | re.M)
+BOTH = re.compile(r"^```py(?:thon)?\n(.*?)^```$", re.S | re.M)  # `py`: the code of another package
 SLOW = pytest.mark.slow
 
 
-def run_page(name: str) -> int:
+def run_page(name: str, kind: re.Pattern[str] = BLOCK) -> int:
     """Executes the Python blocks of a page in order, in one session; the number of them."""
     page = DOCS / f"{name}.md"
-    blocks = BLOCK.findall(page.read_text(encoding="utf-8"))
+    blocks = kind.findall(page.read_text(encoding="utf-8"))
     session: dict[str, object] = {"__name__": f"docs_{name}"}
     for number, code in enumerate(blocks):
         exec(compile(code, f"{page.name}, block {number}", "exec"), session)
@@ -31,11 +34,25 @@ def run_page(name: str) -> int:
         pytest.param("extending", marks=SLOW),
         pytest.param("faq", marks=SLOW),
         pytest.param("estimators", marks=SLOW),
+        pytest.param("by-example", marks=SLOW),
+        pytest.param("from-cooper", marks=SLOW),
+        pytest.param("from-fairlearn", marks=SLOW),
+        pytest.param("from-scipy", marks=SLOW),
+        pytest.param("from-tfco", marks=SLOW),
     ],
 )
 def test_the_python_of_a_page_runs(name, capsys):
     assert run_page(name) >= 1
     assert capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Setting a value on a Series")  # fairlearn's, with pandas 3
+@pytest.mark.parametrize("name", ["cooper", "fairlearn"])
+def test_the_other_package_does_what_the_page_says(name, capsys):
+    """Both sides of the page in one session; without the other package there is nothing to compare with."""
+    pytest.importorskip(name, reason=f"{name} is not installed")
+    assert run_page(f"from-{name}", BOTH) > run_page(f"from-{name}")
 
 
 @pytest.mark.slow
@@ -45,6 +62,29 @@ def test_the_port_from_pytorch_runs(capsys):
     )
     assert run_page("pytorch") == 3
     assert "CERTIFIED" in capsys.readouterr().out
+
+
+def test_every_public_function_stands_in_code_that_runs():
+    """Functions of the public modules occur by name in the Python of a page or of the README, or of an example."""
+    texts = [*DOCS.glob("*.md"), DOCS.parent / "README.md"]
+    code = "\n".join(block for path in texts for block in BLOCK.findall(path.read_text(encoding="utf-8")))
+    code += "\n".join(path.read_text(encoding="utf-8") for path in (DOCS.parent / "examples").glob("*.py"))
+    missing = {f"{home}.{name}" for home, name in public_functions() if not re.search(rf"\b{name}\b", code)}
+    assert missing == set()
+
+
+def public_functions() -> list[tuple[str, str]]:
+    """Module and name of every public function."""
+    rooms = ("sets", "solvers", "curvature", "problems", "datasets", "testing", "baselines", "estimators")
+    modules = ["mescal", *(f"mescal.{room}" for room in (*rooms, "theory", "experiments", "report"))]
+    found = []
+    for module in modules:
+        home = importlib.import_module(module)
+        things = {name: getattr(home, name) for name in dir(home) if not name.startswith("_")}
+        own = {name for name, it in things.items() if inspect.isfunction(it) and it.__module__.startswith("mescal.")}
+        found += [(module, name) for name in sorted(own)]
+    assert len(found) > 60
+    return found
 
 
 def test_pages_that_name_files_name_files_that_exist():

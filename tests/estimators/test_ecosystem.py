@@ -103,7 +103,7 @@ import mescal
 try:
     mescal.estimators
 except ImportError as error:
-    assert "mescal[sklearn]" in str(error) and "Expected:" in str(error), error
+    assert "pip install 'mescal-opt[sklearn]'" in str(error) and "Expected:" in str(error), error
 else:
     raise SystemExit("imported")
 try:

@@ -6,11 +6,16 @@ It needs the extra `cli` (typer, rich, joblib); the library does not, and import
 import os
 import sys
 
+from ..distribution import displaced, install
+
 INTERRUPTED = 130
 
 
 def main() -> int:
     """The console script `mescal`: 0 certified, 1 finished without a certificate or failed, 2 usage, 130 interrupted."""
+    if said := displaced():
+        print(said, file=sys.stderr)
+        return 1
     try:
         import rich  # noqa: F401
         import typer  # noqa: F401
@@ -18,7 +23,7 @@ def main() -> int:
         print(
             f"The command line needs {error.name}, which is not installed.\n"
             "  Expected: mescal with its extra for the command line.\n"
-            "  What to do: pip install 'mescal[cli]', or use the library: python -c 'import mescal'.",
+            f"  What to do: {install('cli')}, or use the library: python -c 'import mescal'.",
             file=sys.stderr,
         )
         return 1

@@ -1,10 +1,10 @@
 """The commands, put together."""
 
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
+from ..version import __version__
 from .certify import certify
 from .compare import compare
 from .datasets import datasets
@@ -38,7 +38,7 @@ for panel, commands in PANELS.items():
 
 def _version(wanted: bool):
     if wanted:
-        typer.echo(f"mescal {version('mescal')}")
+        typer.echo(f"mescal {__version__}")
         raise typer.Exit
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from ..distribution import install
 from ..errors import InputError
 from ..experiments import StoredRun, load_readable
 from ..experiments.store import REPORT
@@ -101,5 +102,5 @@ def reporting(name: str) -> Any:
         raise InputError(
             f"pages and figures need {error.name}, which is not installed",
             "mescal with its extra for figures",
-            "pip install 'mescal[plot]'",
+            install("plot"),
         ) from error

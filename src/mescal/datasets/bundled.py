@@ -5,6 +5,7 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
+from ..distribution import install
 from ..errors import InputError
 from .places import sha256
 
@@ -17,7 +18,7 @@ def load_bundled(name: str, **options) -> Any:
         raise InputError(
             f"the data set {name} comes with scikit-learn, which cannot be imported ({error})",
             "an environment with scikit-learn",
-            "install mescal with its extra: mescal[sklearn]",
+            install("sklearn"),
         ) from error
     return getattr(module, f"load_{name}")(**options)
 

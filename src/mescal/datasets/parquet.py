@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..distribution import install
 from ..errors import InputError
 from ..files import write_json
 from ..problem import OnDisk, on_disk
@@ -27,7 +28,7 @@ def convert_parquet(
     columns: Mapping[str, str | Sequence[str]],
     dtype: Any = np.float32,
 ) -> OnDisk:
-    """A Parquet file as a population on disk, for `E(fn, over=...)`; needs `pip install 'mescal[parquet]'`.
+    """A Parquet file as a population on disk, for `E(fn, over=...)`; needs the extra `parquet`.
 
     **Arguments:**
 
@@ -73,9 +74,7 @@ def _open(path: Path):
         import pyarrow
         from pyarrow.parquet import ParquetFile
     except ImportError as error:
-        raise InputError(
-            "pyarrow is not installed", "pyarrow, which reads Parquet", "pip install 'mescal[parquet]'"
-        ) from error
+        raise InputError("pyarrow is not installed", "pyarrow, which reads Parquet", install("parquet")) from error
     try:
         return ParquetFile(path)
     except (pyarrow.ArrowException, OSError) as error:

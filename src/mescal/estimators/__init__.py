@@ -1,12 +1,14 @@
 """scikit-learn classifiers with constraints on rates: a false-positive rate, a fairness rate, or any of your own."""
 
+from ..distribution import install as _install
+
 try:
     import sklearn as _sklearn  # noqa: F401
 except ImportError as error:
     raise ImportError(
         "scikit-learn was not found.\n"
         "  Expected: scikit-learn 1.6 or later, on which mescal.estimators is built.\n"
-        "  What to do: install the extra, pip install 'mescal[sklearn]'."
+        f"  What to do: install the extra, {_install('sklearn')}."
     ) from error
 
 from .constrained import ConstrainedClassifier as ConstrainedClassifier

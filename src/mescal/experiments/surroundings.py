@@ -7,12 +7,14 @@ from typing import Any
 
 import jax
 
-PACKAGES = ("mescal", "jax", "jaxlib", "equinox", "numpy", "scipy")
+from ..version import __version__
+
+PACKAGES = ("jax", "jaxlib", "equinox", "numpy", "scipy")
 
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that the numbers depend on."""
-    found = {"python": platform.python_version()}
+    found = {"python": platform.python_version(), "mescal": __version__}
     for package in PACKAGES:
         try:
             found[package] = version(package)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..distribution import install
 from ..errors import InputError
 from ..experiments.store import StoredRun
 from ..files import as_path, refuse_foreign, write_whole
@@ -223,5 +224,5 @@ def require_matplotlib():
         import matplotlib  # noqa: F401
     except ImportError:
         raise InputError(
-            "matplotlib is not installed", "the extra `plot`", "pip install 'mescal[plot]'; the HTML page needs nothing"
+            "matplotlib is not installed", "the extra `plot`", f"{install('plot')}; the HTML page needs nothing"
         ) from None
