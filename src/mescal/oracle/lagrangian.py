@@ -269,7 +269,9 @@ class Lagrangian(eqx.Module):
             )
             other = None
             if before is not None:
-                values = jax.vmap(lambda rows, y=before: self.form.evaluate(y, rows, micro // GROUPS))(grouped)
+                values = jax.vmap(
+                    lambda rows, y=before: self.form.evaluate(y, rows, micro // GROUPS), axis_size=GROUPS
+                )(grouped)
                 other = jax.vmap(lambda f, c: ValueSums(*_value_sums(f, c)))(*values)
             if not jax.tree.leaves(grouped):  # nothing is sampled
                 one = group(tuple(None for _ in drawn))
