@@ -17,7 +17,7 @@ from mescal.curvature import Search
 from mescal.oracle import Work
 from mescal.solvers import Natasha2Theory, SgHvNcTheory, SpiderTheory
 from mescal.solvers.base import VERIFIED, Memory, Progress, fresh_progress
-from mescal.solvers.theory_mode import SEARCH, TheorySolver
+from mescal.solvers.paper.theory_mode import SEARCH, TheorySolver
 from mescal.theory.natasha2 import FreeConstants
 from mescal.theory.success import lower_bound
 

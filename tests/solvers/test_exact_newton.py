@@ -15,7 +15,7 @@ from mescal.problems.hock_schittkowski import CLASSICS
 from mescal.solvers import NewtonCG
 from mescal.solvers.base import EXHAUSTED, RUNNING, STATIONARY, VERIFIED, Goal, Memory
 from mescal.solvers.drive import advance, begin
-from mescal.solvers.exact_newton import PATIENCE, ExactNewton, boundary_curvature
+from mescal.solvers.newton.exact_newton import PATIENCE, ExactNewton, boundary_curvature
 from mescal.testing import count_calls
 from tests.solvers.conftest import subproblem
 
@@ -267,7 +267,7 @@ def test_the_model_is_that_of_the_gradients(wavy_sub, monkeypatch):
     product = ExactNewton()._model(sub, at, np.zeros(sub.parameters))
     dense = np.array([product(axis) for axis in np.eye(D)])
     np.testing.assert_allclose(dense, expected, rtol=1e-7, atol=1e-7)
-    monkeypatch.setattr("mescal.solvers.exact_newton.DENSE", 0)
+    monkeypatch.setattr("mescal.solvers.newton.exact_newton.DENSE", 0)
     product = ExactNewton()._model(sub, at, np.zeros(sub.parameters))
     np.testing.assert_allclose([product(axis) for axis in np.eye(D)], dense, rtol=1e-10, atol=1e-10)
 
@@ -368,7 +368,7 @@ def test_counters_are_the_calls_of_the_running_programs(monkeypatch, looked_at, 
     A Hessian is D products of one linearisation, in one batched call, which notes every row once, as the points of quotients are;
     what it may be off by is one product, or two. A look with rounding bounds evaluates the functions once more for these.
     """
-    monkeypatch.setattr("mescal.solvers.exact_newton.PATIENCE", patience)
+    monkeypatch.setattr("mescal.solvers.newton.exact_newton.PATIENCE", patience)
     objective, of_objective = count_calls(lambda x, a: jnp.sum(x**4 - x**2) / 4 + a @ x / 50)
     constraint, of_constraint = count_calls(lambda x, b: jnp.stack([jnp.sin(b @ x), b[0] * x[1], x[2] + b[1]]))
     x, rows = np.array([0.3, -0.2, 0.4]), B[:30]

@@ -11,11 +11,11 @@ from mescal import E
 from mescal.solvers import Auto, NewtonCG
 from mescal.solvers.base import Goal, Memory
 from mescal.solvers.drive import advance, begin
-from mescal.solvers.exact_newton import PATIENCE
-from mescal.solvers.model import make_model
+from mescal.solvers.newton.exact_newton import PATIENCE
+from mescal.solvers.newton.model import make_model
+from mescal.solvers.newton.subsample import Step, sufficient_step
+from mescal.solvers.newton.truncated_cg import truncated_cg
 from mescal.solvers.reset import sampled_reset
-from mescal.solvers.subsample import Step, sufficient_step
-from mescal.solvers.truncated_cg import truncated_cg
 
 D = 6
 RNG = np.random.default_rng(3)

@@ -9,7 +9,7 @@ from scipy.optimize import minimize as by_slsqp
 import mescal
 from mescal import E, problems, sets
 from mescal.run.single_loop import REASONS
-from mescal.solvers.linear_step import Face, is_regular, linear_step
+from mescal.solvers.single_loop.linear_step import Face, is_regular, linear_step
 
 CLASSICS = tuple(f"hock-schittkowski/{number}" for number in (6, 7, 26, 39, 40))
 SADDLES = ("saddles/sphere-axis", "saddles/sphere-dense", "saddles/orthonormal")

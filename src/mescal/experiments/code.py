@@ -1,8 +1,8 @@
 """Which code made a run: a digest of the sources that its numbers follow from, so that runs of edited code are run again.
 
 Nearly every file of the engine takes part in every run, so its rooms count whole. In the two rooms that hold one algorithm per
-file, a run counts the file of its own algorithm and what that and the engine import there: who edits one solver gets new runs of
-that one and of those that build on it, and the others stay. Sources count byte for byte.
+file, their folders too, a run counts the file of its own algorithm and what that and the engine import there: who edits one
+solver gets new runs of that one and of those that build on it, and the others stay. Sources count byte for byte.
 
 What reads, draws and shows runs does not count; nor do versions of libraries, which result.json says; nor a problem's own file,
 whose digest is part of what was asked.
@@ -56,7 +56,7 @@ def _imported(path: Path) -> tuple[Path, ...]:
 
 def _algorithms(path: Path) -> Iterator[Path]:
     text = path.read_bytes()
-    if path.parent.name not in ALGORITHMS and not any(room.encode() in text for room in ALGORITHMS):
+    if not _is_algorithm(path) and not any(room.encode() in text for room in ALGORITHMS):
         return
     inside = ("mescal", *path.relative_to(PACKAGE).parent.parts) if path.is_relative_to(PACKAGE) else ()
     for node in ast.walk(ast.parse(text)):
@@ -70,5 +70,9 @@ def _algorithms(path: Path) -> Iterator[Path]:
             continue
         for target in targets:
             if len(target) > 1 and target[0] == "mescal" and target[1] in ALGORITHMS:
-                places = [PACKAGE.joinpath(*target[1:3]).with_suffix(".py"), PACKAGE / target[1] / "__init__.py"]
-                yield next(place for place in places if place.is_file())
+                deep = [PACKAGE.joinpath(*target[1:end]).with_suffix(".py") for end in (4, 3)]
+                yield next(place for place in (*deep, PACKAGE / target[1] / "__init__.py") if place.is_file())
+
+
+def _is_algorithm(path: Path) -> bool:
+    return path.is_relative_to(PACKAGE) and path.relative_to(PACKAGE).parts[0] in ALGORITHMS

@@ -6,7 +6,7 @@ from dataclasses import replace
 import jax
 
 from ..solvers.base import BROKEN, EXHAUSTED, VERIFIED
-from ..solvers.verification import verify
+from ..solvers.paper.verification import verify
 from .leg import to_its_end
 from .mescal import Mescal
 from .setup import Setup

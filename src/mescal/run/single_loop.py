@@ -13,8 +13,8 @@ import numpy as np
 from ..certificate import Certificate
 from ..oracle.subproblem import Subproblem
 from ..solvers.base import EXHAUSTED, IRREGULAR
-from ..solvers.known import at_multipliers
 from ..solvers.null_space import MOST_ROWS
+from ..solvers.single_loop.known import at_multipliers
 from ..solvers.spider import Spider
 from .judging import is_bent
 from .loop import Run

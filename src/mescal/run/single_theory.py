@@ -17,7 +17,7 @@ from ..oracle.subproblem import Subproblem
 from ..sets import Reals
 from ..solvers.base import IRREGULAR, VERIFIED, Goal
 from ..solvers.null_space import MOST_ROWS
-from ..solvers.theory_mode import LARGEST, TheorySolver
+from ..solvers.paper.theory_mode import LARGEST, TheorySolver
 from ..theory import merit, null_space
 from ..theory.constants import ProblemConstants
 from ..theory.estimates import measure_constants

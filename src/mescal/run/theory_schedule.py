@@ -23,7 +23,7 @@ from ..oracle import Lagrangian
 from ..oracle.host import fold_in
 from ..problem import EqualityForm
 from ..solvers.base import Goal
-from ..solvers.theory_mode import LARGEST, TheorySolver
+from ..solvers.paper.theory_mode import LARGEST, TheorySolver
 from ..theory import boosting, gap, outer
 from ..theory.boosting import Boost
 from ..theory.checks import count

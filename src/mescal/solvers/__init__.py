@@ -8,16 +8,16 @@ from .registry import found as _found, get as get, names as names
 if TYPE_CHECKING:
     from .auto import Auto as Auto
     from .natasha2 import Natasha2 as Natasha2
-    from .natasha2_theory import Natasha2Theory as Natasha2Theory
     from .newton_cg import NewtonCG as NewtonCG
     from .null_space import NullSpace as NullSpace
-    from .null_space_theory import NullSpaceTheory as NullSpaceTheory
+    from .paper.natasha2_theory import Natasha2Theory as Natasha2Theory
+    from .paper.null_space_theory import NullSpaceTheory as NullSpaceTheory
+    from .paper.scr_theory import ScrTheory as ScrTheory
+    from .paper.sg_hv_nc_theory import SgHvNcTheory as SgHvNcTheory
+    from .paper.spider_theory import SpiderTheory as SpiderTheory
     from .scr import Scr as Scr
-    from .scr_theory import ScrTheory as ScrTheory
     from .sg_hv_nc import SgHvNc as SgHvNc
-    from .sg_hv_nc_theory import SgHvNcTheory as SgHvNcTheory
     from .spider import Spider as Spider
-    from .spider_theory import SpiderTheory as SpiderTheory
 else:
 
     def __getattr__(name: str):

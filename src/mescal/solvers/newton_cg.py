@@ -13,11 +13,11 @@ import jax.numpy as jnp
 
 from ..curvature import Lanczos, Search
 from .epoch import EpochSolver, Inner
-from .exact_newton import ExactNewton
-from .model import make_model
 from .move import REACH, natural_radius
-from .subsample import sufficient_step
-from .truncated_cg import truncated_cg
+from .newton.exact_newton import ExactNewton
+from .newton.model import make_model
+from .newton.subsample import sufficient_step
+from .newton.truncated_cg import truncated_cg
 
 FORCING = 0.1  # of |g|: a residual that ends CG ...
 FINAL = 0.5  # ... or this of the tolerance

@@ -13,14 +13,15 @@ from typing import Any
 from ..errors import InputError, InputTypeError
 from .base import Solver
 
+ROOMS = (__package__, f"{__package__}.paper")  # where a file that is named like a solver is looked for first
 PROMISES = {"constants", "success", "option"}  # what theory modes alone are told
 
 
 def final_classes(package: str, base: type) -> dict[str, Any]:
-    """The classes of a package's files that have a name of their own, by that name."""
+    """The classes of a package's files, those of its folders too, that have a name of their own, by that name."""
     classes = {}
-    for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
-        for _, cls in inspect.getmembers(importlib.import_module(f"{package}.{module.name}"), inspect.isclass):
+    for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+        for _, cls in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
             if _is_named(cls, base, vars(cls).get("name")):
                 classes[vars(cls)["name"]] = cls
     return dict(sorted(classes.items()))
@@ -59,11 +60,16 @@ def found() -> dict[str, type[Solver]]:
 
 def in_its_file(name: str) -> dict[str, type[Solver]]:
     """The solver of that name, from the file that is named like it: no other has to be imported. Empty if there is none."""
-    file = f"{__package__}.{name.replace('-', '_')}"
-    if not name.replace("-", "_").isidentifier() or importlib.util.find_spec(file) is None:
+    file = name.replace("-", "_")
+    if not file.isidentifier():
         return {}
-    classes = [cls for cls in vars(importlib.import_module(file)).values() if _is_named(cls, Solver, name)]
-    return {name: classes[0]} if classes else {}
+    for room in ROOMS:
+        if importlib.util.find_spec(f"{room}.{file}") is not None:
+            classes = [
+                cls for cls in vars(importlib.import_module(f"{room}.{file}")).values() if _is_named(cls, Solver, name)
+            ]
+            return {name: classes[0]} if classes else {}
+    return {}
 
 
 def names() -> tuple[str, ...]:

@@ -21,11 +21,11 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from ..curvature import Lanczos, Search
-from .cubic import cubic_step
 from .epoch import EpochSolver, Inner
-from .model import make_model
 from .move import REACH, natural_radius
-from .subsample import sufficient_step
+from .newton.cubic import cubic_step
+from .newton.model import make_model
+from .newton.subsample import sufficient_step
 
 FORCING = 0.1  # of |g|: a residual of the cubic model that ends Lanczos ...
 FINAL = 0.25  # ... or this of the tolerance

@@ -9,8 +9,8 @@ import pytest
 
 from mescal import theory
 from mescal.errors import InputError
-from mescal.solvers.sgd3sc import MOST_SEGMENTS, pad_schedule
-from mescal.solvers.spider_theory import SpiderTheory
+from mescal.solvers.paper.sgd3sc import MOST_SEGMENTS, pad_schedule
+from mescal.solvers.paper.spider_theory import SpiderTheory
 from mescal.theory.negative_curvature import lanczos
 
 

@@ -27,10 +27,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from ..curvature import Search
-from ..oracle import Work
-from ..theory import natasha2, sgd3sc
-from .base import BROKEN, RUNNING, VERIFIED, Goal, Memory, Progress, fresh_progress
+from ...curvature import Search
+from ...oracle import Work
+from ...theory import natasha2, sgd3sc
+from ..base import BROKEN, RUNNING, VERIFIED, Goal, Memory, Progress, fresh_progress
 from .natasha15 import Natasha15Plan, natasha15
 from .sgd3sc import Sgd3scState, SgdSchedule, pad_schedule, sgd3sc_run, sgd3sc_start
 from .theory_mode import (

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ..oracle import Work
+from ...oracle import Work
 from .model import Model
 from .subsample import Step
 

@@ -22,10 +22,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..oracle import Lagrangian, Work
-from ..oracle.linearised import linearised_block, linearised_whole, linearised_work
-from ..oracle.subproblem import Seen
-from .move import best_slack, gradient_step, slack_curvature
+from ...oracle import Lagrangian, Work
+from ...oracle.linearised import linearised_block, linearised_whole, linearised_work
+from ...oracle.subproblem import Seen
+from ..move import best_slack, gradient_step, slack_curvature
 
 MOST_BYTES = 256 << 20  # of all blocks together
 SLACK_SHARE = (

@@ -18,10 +18,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from ..curvature import Search
-from ..oracle import Lagrangian, Work
-from ..theory import sg_hv_nc
-from .base import BROKEN, RUNNING, VERIFIED, Goal, Memory, Progress, fresh_progress
+from ...curvature import Search
+from ...oracle import Lagrangian, Work
+from ...theory import sg_hv_nc
+from ..base import BROKEN, RUNNING, VERIFIED, Goal, Memory, Progress, fresh_progress
 from .theory_mode import (
     SEARCH,
     SearchPlan,

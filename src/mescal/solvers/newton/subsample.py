@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from ..oracle import Work
+from ...oracle import Work
 from .model import Model
 
 TEST = 0.5  # of |g|: error of H along the step

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..curvature import CriticalCone, Search
-from ..oracle import Tally
-from ..oracle.subproblem import Array, Seen, Subproblem
-from .base import EXHAUSTED, RUNNING, VERIFIED, Goal
-from .epoch import CURVATURE
+from ...curvature import CriticalCone, Search
+from ...oracle import Tally
+from ...oracle.subproblem import Array, Seen, Subproblem
+from ..base import EXHAUSTED, RUNNING, VERIFIED, Goal
+from ..epoch import CURVATURE
+from ..move import SURE, escape
+from ..searching import MANY_ROWS, critical_cone, search_at
 from .known import Known, at_multipliers, with_slack
-from .move import SURE, escape
-from .searching import MANY_ROWS, critical_cone, search_at
 
 SEARCH, ESCAPE = 1, 2  # what random numbers of an epoch are for, beside those of the single loop
 

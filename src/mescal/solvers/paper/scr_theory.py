@@ -15,13 +15,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from ..curvature import Search
-from ..curvature.base import random_direction, unit
-from ..curvature.lanczos import empty, lanczos_step
-from ..oracle import Lagrangian, Work
-from ..theory import scr
-from .base import BROKEN, EXHAUSTED, RUNNING, VERIFIED, Goal, Memory, Progress, fresh_progress
-from .cubic import in_krylov_space
+from ...curvature import Search
+from ...curvature.base import random_direction, unit
+from ...curvature.lanczos import empty, lanczos_step
+from ...oracle import Lagrangian, Work
+from ...theory import scr
+from ..base import BROKEN, EXHAUSTED, RUNNING, VERIFIED, Goal, Memory, Progress, fresh_progress
+from ..newton.cubic import in_krylov_space
 from .theory_mode import LARGEST, SEARCH, TheorySolver, counts, finite, known_constants, reset_gradient
 
 DIRECTIONS = 256  # Lanczos steps at most

@@ -17,13 +17,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..curvature import Search
-from ..curvature.within import Within
-from ..errors import InputError
-from ..oracle import Lagrangian, Work
-from ..theory import null_space
-from ..theory.merit import MeritConstants
-from .base import BROKEN, EXHAUSTED, IRREGULAR, RUNNING, VERIFIED, Goal, Memory, Outcome, Progress, fresh_progress
+from ...curvature import Search
+from ...curvature.within import Within
+from ...errors import InputError
+from ...oracle import Lagrangian, Work
+from ...theory import null_space
+from ...theory.merit import MeritConstants
+from ..base import BROKEN, EXHAUSTED, IRREGULAR, RUNNING, VERIFIED, Goal, Memory, Outcome, Progress, fresh_progress
 from .theory_mode import SEARCH, SearchPlan, TheorySolver, counts, fair_sign, finite, measure, search_plan
 
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from ..oracle.subproblem import Subproblem
-from .base import Goal
+from ...oracle.subproblem import Subproblem
+from ..base import Goal
+from ..reset import NORM_TEST, SMALLEST_RESET, VERIFY
 from .known import Known, with_slack
-from .reset import NORM_TEST, SMALLEST_RESET, VERIFY
 
 ACCURACY = 1 / 3  # of what is left of a tolerance on a stream: the standard error of a reset that makes a candidate ...
 SHARPEST = 1 << 21  # ... within so many thetas

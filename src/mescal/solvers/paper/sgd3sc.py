@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..errors import InputError
-from ..oracle import Lagrangian, Work
-from ..theory.sgd3sc import Stage
+from ...errors import InputError
+from ...oracle import Lagrangian, Work
+from ...theory.sgd3sc import Stage
 from .natasha15 import Natasha15Plan, hinge_gradient
 from .theory_mode import counts
 

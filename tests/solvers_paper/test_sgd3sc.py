@@ -7,8 +7,8 @@ import pytest
 
 import mescal
 from mescal import E
-from mescal.solvers.natasha15 import Natasha15Plan
-from mescal.solvers.sgd3sc import pad_schedule, sgd3sc_run, sgd3sc_start
+from mescal.solvers.paper.natasha15 import Natasha15Plan
+from mescal.solvers.paper.sgd3sc import pad_schedule, sgd3sc_run, sgd3sc_start
 from mescal.theory.sgd3sc import schedule
 
 IOTA, CURVATURES = 0.5, np.array([0.2, 3.0])

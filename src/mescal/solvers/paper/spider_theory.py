@@ -16,10 +16,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from ..curvature import Search
-from ..oracle import Work
-from ..theory import spider
-from .base import BROKEN, EXHAUSTED, RUNNING, VERIFIED, Goal, Memory, Progress, fresh_progress
+from ...curvature import Search
+from ...oracle import Work
+from ...theory import spider
+from ..base import BROKEN, EXHAUSTED, RUNNING, VERIFIED, Goal, Memory, Progress, fresh_progress
 from .theory_mode import (
     SEARCH,
     SearchPlan,

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mescal import theory
-from mescal.solvers.theory_mode import reset_gradient
+from mescal.solvers.paper.theory_mode import reset_gradient
 
 
 def own(progress):

@@ -16,16 +16,16 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from ..checks import one_of, real_number
-from ..compiling import compiled
-from ..curvature import Lanczos, Search
-from ..errors import InputError, InputTypeError
-from ..oracle import Lagrangian, Work
-from ..theory import negative_curvature
-from ..theory.constants import ProblemConstants, SubproblemConstants
-from .base import Goal, Outcome, SubSolver
-from .move import paired_differences
-from .reset import regularity
+from ...checks import one_of, real_number
+from ...compiling import compiled
+from ...curvature import Lanczos, Search
+from ...errors import InputError, InputTypeError
+from ...oracle import Lagrangian, Work
+from ...theory import negative_curvature
+from ...theory.constants import ProblemConstants, SubproblemConstants
+from ..base import Goal, Outcome, SubSolver
+from ..move import paired_differences
+from ..reset import regularity
 
 LARGEST = 2**31 - 1  # what a 32-bit counter holds
 

@@ -18,11 +18,11 @@ from typing import Any, ClassVar, NamedTuple
 import equinox as eqx
 import numpy as np
 
-from ..curvature import Lanczos, Search
-from ..oracle import Tally
-from ..oracle.subproblem import Array, Seen, Subproblem
-from ..sets import Reals
-from .base import (
+from ...curvature import Lanczos, Search
+from ...oracle import Tally
+from ...oracle.subproblem import Array, Seen, Subproblem
+from ...sets import Reals
+from ..base import (
     BROKEN,
     EXHAUSTED,
     FARAWAY,
@@ -38,11 +38,11 @@ from .base import (
     fresh_progress,
     next_progress,
 )
-from .epoch import BACKTRACK, CURVATURE, REGAIN
-from .move import REACH, escape, rounding_of
+from ..epoch import BACKTRACK, CURVATURE, REGAIN
+from ..move import REACH, escape, rounding_of
+from ..reset import VERIFY
+from ..searching import MANY_ROWS, critical_cone, search_at
 from .quasi_newton import Pairs
-from .reset import VERIFY
-from .searching import MANY_ROWS, critical_cone, search_at
 from .trust_region import Step, truncated_cg
 
 FORCING = 0.01  # of |g|: a residual that ends CG ...

@@ -15,9 +15,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ..curvature.base import unit
-from ..curvature.lanczos import Krylov, empty, lanczos_step
-from ..oracle import Work
+from ...curvature.base import unit
+from ...curvature.lanczos import Krylov, empty, lanczos_step
+from ...oracle import Work
 from .model import Model
 from .subsample import Step
 

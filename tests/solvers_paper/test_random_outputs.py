@@ -8,8 +8,8 @@ import pytest
 
 import mescal
 from mescal import E
-from mescal.solvers.natasha15 import Natasha15Plan, hinge_gradient, natasha15
-from mescal.solvers.theory_mode import fair_sign, replaces
+from mescal.solvers.paper.natasha15 import Natasha15Plan, hinge_gradient, natasha15
+from mescal.solvers.paper.theory_mode import fair_sign, replaces
 
 # 1 - 1e-6 quantiles of chi-square with k degrees of freedom.
 CHI_SQUARE = {2: 27.7, 3: 30.7, 4: 33.4, 9: 45.1}

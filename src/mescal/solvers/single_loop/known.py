@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from ..oracle import Tally
-from ..oracle.draw import words
-from ..oracle.host import leaf
-from ..oracle.subproblem import Array, Subproblem
-from ..sets import Reals
-from .epoch import STEEPEST
+from ...oracle import Tally
+from ...oracle.draw import words
+from ...oracle.host import leaf
+from ...oracle.subproblem import Array, Subproblem
+from ...sets import Reals
+from ..epoch import STEEPEST
+from ..move import ROUNDINGS, SURE
+from ..reset import sampled_look
 from .linear_step import Face, is_regular, linear_step
-from .move import ROUNDINGS, SURE
-from .reset import sampled_look
 
 FALLEN = 0.9  # of the violation before: a fall that lets beta rise instead of a step back
 RISE = 4.0  # of beta

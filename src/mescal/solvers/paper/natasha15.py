@@ -15,7 +15,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from ..oracle import Lagrangian, Work
+from ...oracle import Lagrangian, Work
 from .theory_mode import replaces, reset_gradient
 
 

@@ -24,9 +24,9 @@ from mescal import E
 from mescal.curvature import Found, Search
 from mescal.oracle import Work
 from mescal.solvers.base import RUNNING, Goal, Memory
-from mescal.solvers.natasha2_theory import Natasha2Theory
-from mescal.solvers.sg_hv_nc_theory import SgHvNcTheory
-from mescal.solvers.spider_theory import SpiderTheory
+from mescal.solvers.paper.natasha2_theory import Natasha2Theory
+from mescal.solvers.paper.sg_hv_nc_theory import SgHvNcTheory
+from mescal.solvers.paper.spider_theory import SpiderTheory
 from mescal.theory.constants import SubproblemConstants
 
 A, W, B = 0.125, 1.85, 0.4

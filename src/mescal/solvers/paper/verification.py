@@ -10,11 +10,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from ..compiling import compiled
-from ..curvature import Search
-from ..oracle import Lagrangian, Tally
-from ..theory.boosting import Boost
-from ..theory.constants import SubproblemConstants
+from ...compiling import compiled
+from ...curvature import Search
+from ...oracle import Lagrangian, Tally
+from ...theory.boosting import Boost
+from ...theory.constants import SubproblemConstants
 from .theory_mode import SearchPlan, counts, reset_gradient, search_plan
 
 
