@@ -76,7 +76,7 @@ class AdaptiveCurvature(Baseline):
     """
 
     name: ClassVar[str] = "adaptive-curvature"
-    chunk: ClassVar[int] = 16  # a step may be a whole search
+    chunk: ClassVar[int] = 2  # a step may be a whole search
 
     batch: int = eqx.field(static=True, default=64)
     share: float = eqx.field(static=True, default=0.5)

@@ -100,9 +100,11 @@ def hessian_product(
     """H v within the face of z, from n thetas; exact where n reaches the population, with the exact values `at` z."""
     whole = oracle.population
     if at is None or whole is None:
-        product, work = oracle.hvp(z, v, key, n)
+        product, work = oracle.symmetric_hvp(z, v, key, n)
     else:
-        product, work = jax.lax.cond(n >= whole, lambda: oracle.exact_hvp(z, v, at), lambda: oracle.hvp(z, v, key, n))
+        product, work = jax.lax.cond(
+            n >= whole, lambda: oracle.exact_hvp(z, v, at), lambda: oracle.symmetric_hvp(z, v, key, n)
+        )
     return on_face(oracle, z, v, product), work
 
 

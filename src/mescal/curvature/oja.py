@@ -104,14 +104,14 @@ class TheoryOja(Search):
             def step(i, state):
                 w, kept, spent = state
                 kept = jnp.where(i == chosen, w, kept)
-                product, more = oracle.hvp(z, w, jax.random.fold_in(key_steps, i), single)
+                product, more = oracle.symmetric_hvp(z, w, jax.random.fold_in(key_steps, i), single)
                 product = on_face(oracle, z, w, product)
                 return unit(w + size * (w / 2 - product / (2 * scale))), kept, spent + more
 
             w = random_direction(oracle, z, key_start)
             chosen = jax.random.randint(key_lottery, (), 0, steps)  # T is known: a lottery in advance, no reservoir
             _, kept, spent = jax.lax.fori_loop(0, steps, step, (w, w, Work.zero()))
-            product, checked = oracle.hvp(z, kept, key_check, jnp.asarray(self.verification_batch, jnp.int32))
+            product, checked = oracle.symmetric_hvp(z, kept, key_check, jnp.asarray(self.verification_batch, jnp.int32))
             rho = kept @ on_face(oracle, z, kept, product)
             found = Found(kept, rho, rho < -jnp.asarray(self.threshold, dtype))
             return select((r == 0) | (rho < best.curvature), found, best), work + spent + checked
