@@ -159,7 +159,7 @@ class Lagrangian(eqx.Module):
     def symmetric_hvp(self, z: jax.Array, v: jax.Array, key: jax.Array, n: Any) -> tuple[jax.Array, Work]:
         """The same from a symmetric estimate of grad^2 L, which searches for eigenvalues need.
 
-        That of `pair` is (H + H')/2, H = mean_i grad^2 F_i + sum_j (lam + al C_i2)_j grad^2 C_i1,j + al J_i1'J_i2: half the
+        That of `pair`, (3.2), is (H + H')/2, H = mean_i grad^2 F_i + sum_j (lam + al C_i2)_j grad^2 C_i1,j + al J_i1'J_i2: half the
         difference of J_i2'J_i1 v and J_i1'J_i2 v is added. Its terms are independent, symmetric, and no larger than before.
         """
         product, work = self.hvp(z, v, key, n)

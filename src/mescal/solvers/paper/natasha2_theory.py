@@ -31,6 +31,7 @@ from .theory_mode import (
     fair_sign,
     finite,
     known_constants,
+    look,
     replaces,
     search_plan,
 )
@@ -105,7 +106,9 @@ class Natasha2Theory(TheorySolver):
             final=pad_schedule(
                 self.name, sgd3sc.schedule(p.strong_nonconvexity, p.final_smoothness, p.final_steps), dtype
             ),
-            search=search_plan(self.name, constants, p.search_tolerance, p.search_failure, dtype),
+            search=search_plan(
+                self.name, constants, p.search_tolerance, p.search_failure, dtype, self.search, goal.dimension
+            ),
         )
 
     def sizes(self, plan):
@@ -128,7 +131,7 @@ class Natasha2Theory(TheorySolver):
     def _iterate(self, oracle, state: Natasha2State, plan: Natasha2Plan) -> Natasha2State:
         progress, z = state.progress, state.progress.z
         key_next, key_search, key_sign, key_epoch, key_pair = jax.random.split(progress.key, 5)
-        found, looked = self.search(oracle, z, plan.search.tolerance, key_search, plan.search.batch(z.size))
+        found, looked = look(self.search, oracle, z, plan.search, key_search)
 
         def escape():
             along = fair_sign(key_sign, z.dtype) * plan.curvature_step * found.direction
