@@ -16,7 +16,7 @@ POINTS = {"conex": 1, "penalty-storm": 2, "stoch-ialm": 2, "stoch-sqp": 1}  # at
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", baselines.names())
+@pytest.mark.parametrize("name", POINTS)
 def test_counters_are_the_calls_of_the_running_program(known, name):
     """Two points are looked at in one batched call, which notes every sample once: its count is doubled."""
     at, baseline = known[name], baselines.get(name)

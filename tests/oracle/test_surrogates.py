@@ -124,6 +124,26 @@ def test_symmetry_of_the_sampled_hessian(vector_problem, make_lagrangian, key, n
     assert (gap < 1e-5) if symmetric else (gap > 1e-3)
 
 
+@pytest.mark.parametrize("micro", [2, 128])
+@pytest.mark.parametrize("name", NAMES)
+def test_searches_have_the_symmetric_part_of_it(vector_problem, make_lagrangian, key, name, micro):
+    """`symmetric_hvp` is (H + H')/2 of the same batch, in one micro-batch or several, and costs as many thetas."""
+    problem, _, _ = vector_problem
+    x = np.linspace(-0.5, 0.7, 5)
+    oracle = make_lagrangian(problem, x, [0.4, -0.7], 3.0, name, micro)
+    z = jnp.asarray(x, jnp.float32)
+
+    def rows(product):
+        columns, work = jax.jit(jax.vmap(lambda v: product(z, v, key, 6)))(jnp.eye(5))
+        return np.asarray(columns).T, jax.tree.map(lambda leaf: leaf[0], work).tally()
+
+    (plain, one), (symmetric, other) = rows(oracle.hvp), rows(oracle.symmetric_hvp)
+    scale = np.abs(plain).max()
+    np.testing.assert_allclose(symmetric, (plain + plain.T) / 2, atol=1e-5 * scale)
+    assert other.hvps == one.hvps and other.gradients == one.gradients
+    assert (other.constraint_gradients > one.constraint_gradients) == (name == "pair")
+
+
 def test_exact_values_equal_a_dense_computation(vector_problem, make_lagrangian):
     problem, population, targets = vector_problem
     x = np.linspace(-0.5, 0.7, 5)

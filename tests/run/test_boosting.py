@@ -139,7 +139,7 @@ def test_a_short_natasha2_is_lifted(known):
 
     0.95 is proved by 291 of 300 runs; ten failures have probability 2e-4. Alone, 60 of 60 would be 5e-10.
     """
-    short = Natasha2Theory(sharp=True, free=FreeConstants(batch=64.0, sub_epochs=0.5, iterations=4.0))
+    short = Natasha2Theory(sharp=True, free=FreeConstants(iterations=4.0))
     alone = sum(is_good(known, r.x, known.tol) for r in runs(known, short, range(60)))
     good = sum(is_good(known, r.x, known.tol) for r in runs(known, short, range(300), success=0.95))
     print(f"{good} of 300 boosted, {alone} of 60 alone")

@@ -25,7 +25,7 @@ def solved(known):
 class TestEveryMode:
     def test_certified_with_the_constants_that_were_given(self, solved, name):
         result = solved[name]
-        assert result.converged and result.solver == name and result.warnings == ()
+        assert result.converged and result.solver == name and "estimated" not in str(result.warnings)
         assert abs(abs(result.x[0]) - math.pi / 1.85) < 0.3 and "CERTIFIED" in str(result)
 
     def test_the_schedule_is_that_of_the_theory(self, known, solved, name):
@@ -93,6 +93,44 @@ def test_boosted_and_in_expectation(known, name):
         assert row.stationarity <= 0.075 and known.curvature(result.x, 1.0) >= -0.3  # 3/4 of eps_g passes at most
 
 
+class TestUnmetConditions:
+    """The theorems are about X = R^d, their lemmas about some tolerances, and 2/3 about constants that a source leaves open."""
+
+    def warned(self, known, problem, name, **given):
+        """What a run says before its first step; the tolerance of 0.1 is met by none of the starts."""
+        return known.minimize(SOLVERS[name], problem, max_outer=1, max_seconds=1e-3, **given).warnings
+
+    def test_a_domain_is_said_to_be_outside_of_the_theorems(self, known, solved):
+        for name in SOLVERS:
+            assert sum("X = R^d" in line and "Box" in line for line in solved[name].warnings) == 1
+
+    def test_so_are_slacks_and_all_of_space_is_not(self, known):
+        constraint = known.problem.constraints["c"].body
+        space = mescal.Problem(known.problem.objective, {"c": constraint == 0})
+        slack = mescal.Problem(known.problem.objective, {"c": constraint <= 0})
+        larger = dataclasses.replace(known.constants, dimension=3)
+        assert not any("R^d" in line for line in self.warned(known, space, "spider-theory"))
+        warned = self.warned(known, slack, "spider-theory", constants=larger)
+        assert sum("slacks of inequalities" in line for line in warned) == 1
+
+    def test_a_probability_that_is_not_proved_is_said_to_be_none(self, known):
+        """2/3 is the base of success= and of Option I; alone it is not mentioned, nor are 5/8 and 1/2."""
+        for given, said in (({}, 0), ({"success": 0.95}, 1), ({"option": "I"}, 1)):
+            warned = self.warned(known, known.problem, "natasha2-theory", **given)
+            assert sum("not proved" in line for line in warned) == said
+        assert not any("not proved" in line for line in self.warned(known, known.problem, "spider-theory", success=0.9))
+
+    def test_conditions_of_the_lemmas_are_looked_at(self, known):
+        """`violations` of the first and the last subproblem: the same sentences, once."""
+        forecast = theory.predict(known.constants, tol=known.tol, penalty=1.0, growth=4.0, sharp=True)
+        for each in forecast.solvers:
+            warned = self.warned(known, known.problem, f"{each.solver}-theory")
+            found = [line for line in warned if "lemma on the work" in line]
+            assert len(found) <= 1
+            if each.unmet:
+                assert each.unmet[0].split(" exceeds ")[0] in found[0]
+
+
 @pytest.mark.slow
 def test_inequalities_have_slacks_among_the_variables():
     """min |x|^2/10 s.t. 0.4 v <= -0.1, started at v = 0.5: the slack is a third variable, and the constants know it."""
@@ -131,7 +169,7 @@ def test_a_run_ends_with_its_last_promised_subproblem(known):
 def test_constants_are_estimated_where_none_are_given(known):
     result = known.minimize(SOLVERS["spider-theory"], constants=None, seed=1)
     assert result.converged
-    assert len(result.warnings) == 1 and "estimated from samples" in result.warnings[0]
+    assert "estimated from samples" in result.warnings[0]
     assert result.warnings[0] in str(result)
     given = known.minimize(SOLVERS["spider-theory"], seed=1)
     assert result.work.total > given.work.total

@@ -93,7 +93,9 @@ def test_success_with_the_searches_of_the_paper(subproblem, solvers, name):
 
 def test_free_constants_of_one_leave_natasha2_where_it_is(subproblem, knowing_solvers):
     """c_B = ... = 1 with s_g = eps_g: B' = 1, so that an epoch ends at its start, and only SGD3SC moves."""
-    solver = dataclasses.replace(knowing_solvers["natasha2"], free=FreeConstants())
+    solver = dataclasses.replace(
+        knowing_solvers["natasha2"], free=FreeConstants(batch=1.0, sub_epochs=1.0, iterations=1.0, final_steps=1.0)
+    )
     plan = subproblem.plan(solver)
     assert int(plan.epoch.inner_steps) == 1
     start = np.array([1.0, 1.0], np.float32)
@@ -143,7 +145,7 @@ def test_boosting(subproblem, solvers, name):
 
     At 4 in 5 the boosted runs, of 4 copies each, fail with probability 0.002, two of 95 of them with probability 0.01.
     """
-    short = dataclasses.replace(solvers["natasha2"], free=FreeConstants(batch=64.0, sub_epochs=0.5, iterations=2.0))
+    short = dataclasses.replace(solvers["natasha2"], free=FreeConstants(iterations=2.0))
     solver = short if name.startswith("short") else solvers[name]
     base = PROMISED[name.removeprefix("short ")]
     boost = theory.boost(subproblem.constants, GRADIENT, CURVATURE, TARGET, base)

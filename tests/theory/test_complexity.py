@@ -105,8 +105,33 @@ def test_cost_in_both_countings():
 
 
 @pytest.mark.parametrize("solver", complexity.SOLVERS)
+def test_a_search_is_priced_as_the_one_that_runs(problem, schedule, solver):
+    """k b products and b to check, b for the tolerance and failure probability of the parameters; on a population k N products
+    and N gradients. The paper's search is dearer; an unknown one is refused.
+    """
+    runs, paper = (
+        theory.sample_complexity(solver, problem, schedule, 0.1, 0.2, search=kind) for kind in complexity.KINDS
+    )
+    c = theory.subproblem_constants(
+        problem, 2.5, schedule.penalty(0), theory.gap.deterministic_bound(problem, schedule, 0)
+    )
+    p = complexity.parameters_of(solver, c, 0.1, 0.2)
+    asked = p.search_tolerance, p.search_failure, 7
+    one = theory.negative_curvature.lanczos(c, *asked)
+    assert complexity.search_cost(solver, p, c, 7).total == 2 * (7 + 1) * one.batch  # 7 steps are a whole basis
+    assert runs.subproblems[0] == complexity.SOLVERS[solver].work(p, complexity.search_cost(solver, p, c, 7)).expected
+    assert paper.cost.total > runs.cost.total
+    exact = complexity.search_cost(solver, p, c, 7, population=50)
+    assert (exact.gradients, exact.hessian_products) == (50, 7 * 50)
+    small = theory.sample_complexity(solver, problem, schedule, 0.1, 0.2, population=50)
+    assert small.cost.total < runs.cost.total
+    with pytest.raises(InputError, match="lanczos"):
+        theory.sample_complexity(solver, problem, schedule, 0.1, 0.2, search="oja")  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("solver", complexity.SOLVERS)
 def test_a_run_is_the_sum_of_its_subproblems(problem, schedule, solver):
-    run = theory.sample_complexity(solver, problem, schedule, 0.1, 0.2)
+    run = theory.sample_complexity(solver, problem, schedule, 0.1, 0.2, search="paper")
     assert run.iterations == theory.iteration_bound(problem, schedule, 0.1)
     assert len(run.subproblems) == run.iterations + 1
     module, k = complexity.SOLVERS[solver], 4

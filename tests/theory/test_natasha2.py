@@ -6,6 +6,7 @@ import math
 import pytest
 
 from mescal.errors import InputError
+from mescal.solvers import Natasha2Theory
 from mescal.theory import natasha2, sgd3sc
 from mescal.theory.constants import SubproblemConstants
 from mescal.theory.work import Cost
@@ -15,10 +16,11 @@ BENT = SubproblemConstants(
 )
 FLAT = dataclasses.replace(BENT, hessian_lipschitz=1e-4)
 E, D = 0.01, 0.05
+ONES = natasha2.FreeConstants(batch=1.0, sub_epochs=1.0, iterations=1.0, final_steps=1.0)
 
 
 def test_bent_branch_by_hand():
-    p = natasha2.parameters(BENT, E, 3 * D)
+    p = natasha2.parameters(BENT, E, 3 * D, free=ONES)
     iota = 3.0 * (1600 * E) ** (1 / 3) / D
     assert p.smoothness == p.strong_nonconvexity == pytest.approx(iota)
     assert p.epoch_batch == 16_000_000
@@ -33,8 +35,8 @@ def test_bent_branch_by_hand():
 
 
 def test_flat_branch_by_hand():
-    p = natasha2.parameters(FLAT, E, 3 * D)
-    iota = max(D, 1600 * E * 1e-12 / (4 * D**3), E * 2.0 / 40.0)
+    p = natasha2.parameters(FLAT, E, 3 * D, free=ONES)
+    iota = max(3 * D, 1600 * E * 1e-12 / (4 * D**3), E * 2.0 / 40.0)
     assert (p.smoothness, p.strong_nonconvexity) == (2.0, pytest.approx(iota))
     assert p.final_steps == math.ceil(16e6 * math.log(2.0 / iota) ** 3)
     assert p.final_smoothness == 10.0
@@ -46,6 +48,24 @@ def test_branches_meet():
     above, below = (natasha2.parameters(dataclasses.replace(BENT, hessian_lipschitz=edge * f), E, 3 * D)
                     for f in (1 + 1e-9, 1 - 1e-9))  # fmt: skip
     assert above.strong_nonconvexity == pytest.approx(below.strong_nonconvexity, rel=1e-6) == pytest.approx(2.0)
+
+
+def test_the_last_phase_is_told_a_convexity_that_is_there(case):
+    """W = L + hinge + iota |z - x^|^2 at a stored point: L has curvature >= -d at x, so >= -2 d within d/L_H, and >= -L_g anywhere.
+
+    With iota = min(L_g, eps_H) or more the regulariser's 2 iota leaves at least iota, which SGD3SC is told.
+    """
+    c, g, h = case
+    d, iota = h / 3, natasha2.parameters(c, g, h).strong_nonconvexity
+    assert 2 * iota - min(2 * d, c.gradient_lipschitz) >= iota * (1 - 1e-12)
+    assert iota >= min(c.gradient_lipschitz, h) * (1 - 1e-12)
+
+
+def test_one_set_of_free_constants():
+    """What predictions are made with is what runs are made with."""
+    assert Natasha2Theory().free == natasha2.FreeConstants()
+    free = natasha2.FreeConstants()
+    assert (free.batch, free.sub_epochs, free.iterations, free.final_steps) == (64, 0.5, 64, 64)
 
 
 def test_all_searches_together_fail_with_a_twelfth(case):
@@ -63,7 +83,7 @@ def test_inner_steps_are_stable(case):
 
 
 def test_work_is_counted_by_hand():
-    p = natasha2.parameters(BENT, E, 3 * D)
+    p = natasha2.parameters(BENT, E, 3 * D, free=ONES)
     work = natasha2.work(p, Cost(hessian_products=11)).expected
     epoch = p.epoch_batch + 2 * p.sub_epochs * p.inner_steps
     assert work.gradients == p.first_order_steps * epoch + p.final_steps
@@ -73,7 +93,7 @@ def test_work_is_counted_by_hand():
 
 def test_work_is_the_product_of_the_lemma():
     """Bent branch: epochs cost 3 N1 B = 3 Delta L_H s_g^2/(e^3 d); N1 = Delta L_H/(e d), N2 = 12 Delta L_H^2/d^3."""
-    p = natasha2.parameters(BENT, E, 3 * D)
+    p = natasha2.parameters(BENT, E, 3 * D, free=ONES)
     work = natasha2.work(p, Cost(hessian_products=1)).expected
     final = 1600 / E**2
     assert work.gradients - final == pytest.approx(3 * 5 * 3 * 1600 / (E**3 * D), rel=0.01)
@@ -97,7 +117,7 @@ def test_the_corrected_condition_makes_the_lemma_complete():
         g, h = 10 ** rng.uniform(-3, -1), 10 ** rng.uniform(-3, 0)
         if h > c.gradient_lipschitz:
             continue
-        p = natasha2.parameters(c, g, 3 * h)
+        p = natasha2.parameters(c, g, 3 * h, free=ONES)
         if p.sub_epochs < 3 or p.first_order_steps < 3:  # rounding up would hide the product
             continue
         holds = not natasha2.violations(c, g, h)
@@ -109,13 +129,13 @@ def test_the_corrected_condition_makes_the_lemma_complete():
 
 
 def test_a_small_population_is_averaged_exactly():
-    p = natasha2.parameters(BENT, E, 3 * D, population=1000)
+    p = natasha2.parameters(BENT, E, 3 * D, population=1000, free=ONES)
     assert (p.epoch_batch, p.exact_resets, p.sub_epochs, p.inner_steps) == (1000, True, 10, 100)
 
 
 def test_free_constants_are_used():
-    free = natasha2.FreeConstants(batch=4.0, step=0.2, iterations=2.0)
-    p, q = natasha2.parameters(BENT, E, 3 * D), natasha2.parameters(BENT, E, 3 * D, free=free)
+    free = dataclasses.replace(ONES, batch=4.0, step=0.2, iterations=2.0)
+    p, q = natasha2.parameters(BENT, E, 3 * D, free=ONES), natasha2.parameters(BENT, E, 3 * D, free=free)
     assert q.epoch_batch == 4 * p.epoch_batch
     assert q.step_size * q.sub_epochs**2 == pytest.approx(2 * p.step_size * p.sub_epochs**2)
     assert q.first_order_steps * q.sub_epochs == pytest.approx(2 * p.first_order_steps * p.sub_epochs, rel=0.01)

@@ -74,14 +74,14 @@ def test_the_single_loop_stands_beside_them():
 
 
 def test_solver_numbers_by_hand(predicted):
-    """SG-HV-NC at k = 0: B = ceil(5 (3 s_g/eps_g)^2), search at eps_H; Natasha2: d/L_H, B = (s_g/eps_g)^2."""
+    """SG-HV-NC at k = 0: B = ceil(5 (3 s_g/eps_g)^2), search at eps_H; Natasha2: d/L_H, B = 64 (s_g/eps_g)^2."""
     by_name = {forecast.solver: forecast for forecast in predicted.solvers}
     assert {name: f.success for name, f in by_name.items()} == {"sg-hv-nc": 5 / 8, "natasha2": 2 / 3, "spider": 1 / 2}
     first = by_name["sg-hv-nc"].last
     assert first.reset_batch == math.ceil(5 * (3 * 16 * B * NOISE / EPS_G) ** 2)
     assert first.search_tolerance == pytest.approx(EPS_H)
     assert by_name["natasha2"].last.curvature_step == pytest.approx(EPS_H / 3 / (A * W**3))
-    assert by_name["natasha2"].last.epoch_batch == math.ceil((16 * B * NOISE / EPS_G) ** 2)
+    assert by_name["natasha2"].last.epoch_batch == math.ceil(64 * (16 * B * NOISE / EPS_G) ** 2)
     assert by_name["spider"].first.stop_threshold == pytest.approx(2 * EPS_G / 3)
 
 
@@ -92,6 +92,10 @@ def test_work_is_that_of_the_theorems(predicted):
                 forecast.solver, CONSTANTS, predicted.schedule, EPS_G, EPS_H, gap_bound=bound.statement
             )
             assert (bound.work, bound.evaluations) == (whole.cost.total, whole.evaluations)
+            dear = theory.sample_complexity(
+                forecast.solver, CONSTANTS, predicted.schedule, EPS_G, EPS_H, gap_bound=bound.statement, search="paper"
+            )
+            assert bound.by_search == {"lanczos": bound.work, "paper": dear.cost.total} and dear.cost.total > bound.work
             assert bound.rate == str(theory.solver_rate(forecast.solver, bound.statement))
         certain, likely = forecast.bounds
         assert certain.holds == 1 and likely.holds == pytest.approx(forecast.success**predicted.iterations)
@@ -151,6 +155,28 @@ def test_a_problem_has_its_constants_estimated():
     assert predicted.constants == theory.estimate(problem, np.array([0.1, 0.9], np.float32))
     known = theory.predict(problem, tol=TOL, constants=CONSTANTS, penalty=PENALTY, growth=GROWTH)
     assert not known.estimated and known.constants == CONSTANTS
+
+
+def test_both_prices_of_a_search_are_printed(predicted):
+    """The default is the search that runs; the other one stands beside it."""
+    dear = theory.predict(CONSTANTS, tol=TOL, penalty=PENALTY, growth=GROWTH, search="paper")
+    assert "paper's search" in str(predicted) and "lanczos" in str(dear) and "lanczos" not in str(predicted)
+    for here, there in zip(predicted.solvers, dear.solvers, strict=True):
+        assert there.bounds[0].work == here.bounds[0].by_search["paper"]
+        assert there.bounds[0].by_search == here.bounds[0].by_search and there.boosted > here.boosted
+    assert predicted.population is None and json.loads(dear.to_json())["search"] == "paper"
+
+
+def test_a_population_bounds_resets_and_searches():
+    """Two rows: resets are exact, and a search is at most d + 1 exact products."""
+    signs = np.array([1.0, -1.0], np.float32)
+    stated = mescal.Problem(
+        E(lambda x: A * jnp.cos(W * x[0])), {"c": E(lambda x, s: B * x[1] + NOISE * s, over=signs) == 0}
+    )
+    found = theory.predict(stated, tol=TOL, constants=CONSTANTS, penalty=PENALTY, growth=GROWTH)
+    assert found.population == 2
+    for forecast in found.solvers:
+        assert forecast.last.exact_resets
 
 
 def test_what_it_refuses():

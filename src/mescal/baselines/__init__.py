@@ -3,6 +3,7 @@
 A baseline is an object of settings: `baselines.get("conex").minimize(problem, x0)` returns what `mescal.minimize` returns.
 """
 
+from .adaptive_curvature import AdaptiveCurvature as AdaptiveCurvature
 from .base import Baseline as Baseline, OutOfClass as OutOfClass
 from .conex import ConEx as ConEx
 from .penalty_storm import PenaltyStorm as PenaltyStorm

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Unpack
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 
 from ..checks import check_options
 from ..errors import InputError, InputTypeError
@@ -45,6 +46,13 @@ class Baseline(eqx.Module):
 
     def __check_init__(self):
         check_options(self, zero=("max_outer",), above_one=("growth",))
+        rounds, steps = getattr(self, "rounds", 0), getattr(self, "steps", 0)
+        if bool(rounds) != bool(steps):
+            raise InputError(
+                f"{type(self).__name__}(rounds={rounds}, steps={steps})",
+                "both, or neither",
+                "a planned run has so many subproblems of so many steps; leave both out to stop by measurements",
+            )
 
     def declines(self, problem: Problem) -> str | None:
         """Why the method is not made for a problem; None where it is."""
@@ -82,6 +90,15 @@ class Baseline(eqx.Module):
     def learn(self, view: View, measured: Measured) -> View:
         """What follows for the next leg: `view.learnt(own=..., dual=..., penalty=...)`."""
 
+    def legs(self) -> int:
+        """Legs at most; a method whose theorem says how many there are has its own number."""
+        return self.max_outer
+
+    def is_over(self, view: View, measured: Measured) -> bool:
+        """Whether the method would stop here: where what it measured meets the tolerance."""
+        size = float(jnp.linalg.norm(measured.seen.constraint))
+        return float(measured.stationarity) <= view.target and size <= view.violation
+
     def point(self, state: Any) -> jax.Array:
         """What the method hands back after a leg."""
         return state.progress.z
@@ -104,7 +121,7 @@ class Baseline(eqx.Module):
             raise InputTypeError(f"{self.name} got {type(problem).__name__}", "a mescal.Problem", "build one first")
         if (reason := self.declines(problem)) is not None:
             raise OutOfClass(reason, f"a problem of the class of {self.name}", "use mescal.minimize, which takes any")
-        held = replace(settings(self.name, asked, *TAKEN), max_outer=self.max_outer)
+        held = replace(settings(self.name, asked, *TAKEN), max_outer=self.legs())
         if held.checkpoint is not None:
             check_folder(held.checkpoint.folder)
         run = self.prepare(problem, x0, self, held)

@@ -96,7 +96,7 @@ class Legs:
             notes=replace(notes, best=min(notes.best, notes.residual), residual=residual),
         )
         view = View(here, state)
-        candidate = _is_candidate(view, measured)
+        candidate = self.baseline.is_over(view, measured)
         outcome = Outcome(
             z=measured.z,
             value=start._combine(measured.seen.objective, measured.seen.constraint),
@@ -128,7 +128,7 @@ class Legs:
                 return state, None
             view = View(here, state)
             measured = self.baseline.read(view, sub.lagrangian, inner, z, seen)
-            if n == full or not _is_candidate(view, measured):
+            if n == full or not self.baseline.is_over(view, measured):
                 break
         return state, measured
 
@@ -213,8 +213,3 @@ def _batches(here: Setup, state: State, sub: Subproblem, z: jax.Array) -> tuple[
         for scale in (far, 1.0)
     )
     return replace(state, notes=replace(state.notes, full_batch=full)), first, full
-
-
-def _is_candidate(view: View, measured: Measured) -> bool:
-    size = float(jnp.linalg.norm(measured.seen.constraint))
-    return float(measured.stationarity) <= view.target and size <= view.violation

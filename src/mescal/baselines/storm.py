@@ -19,14 +19,14 @@ NEXT = 1 << 20  # of the key of the next step, apart from those of sources
 
 
 def paired_gradients(
-    oracle: Lagrangian, z: jax.Array, previous: jax.Array, penalties: jax.Array, key: jax.Array, n: int
+    oracle: Lagrangian, z: jax.Array, previous: jax.Array, weights: tuple[jax.Array, jax.Array], key: jax.Array, n: int
 ) -> tuple[jax.Array, jax.Array, Work]:
-    """grad L_S(z) at the first penalty and grad L_S(previous) at the second, on the same n thetas; counts 2n."""
+    """grad L_S(z) and grad L_S(previous) on the same n thetas, each at its own row of `weights`, penalties and multipliers."""
 
-    def gradient(y, penalty):
-        return replace(oracle, penalty=penalty).gradient(y, key, n)[0]
+    def gradient(y, penalty, multipliers):
+        return replace(oracle, penalty=penalty, multipliers=multipliers).gradient(y, key, n)[0]
 
-    both = jax.vmap(gradient)(jnp.stack([z, previous]), penalties)
+    both = jax.vmap(gradient)(jnp.stack([z, previous]), *weights)
     work = oracle._gradient_work(n)
     return both[0], both[1], work + work
 

@@ -40,6 +40,20 @@ class Found(eqx.Module):
     negative: jax.Array
 
 
+class Known(eqx.Module):
+    """What a plan of a theory mode knows of a subproblem, as arrays: constants, a failure probability, Oja's theorem for them."""
+
+    gradient_lipschitz: jax.Array
+    hessian_noise: jax.Array
+    hessian_lipschitz: jax.Array
+    failure: jax.Array
+    runs: jax.Array
+    steps: jax.Array
+    step_size: jax.Array
+    verification_batch: jax.Array
+    threshold: jax.Array
+
+
 class Search(eqx.Module):
     """Settings of a negative-curvature search."""
 
@@ -53,6 +67,10 @@ class Search(eqx.Module):
         self, oracle: Lagrangian, z: jax.Array, tolerance: jax.Array, key: jax.Array, batch: jax.Array
     ) -> tuple[Found, Work]:
         """Search at z; `batch` is the number of thetas that may be looked at together."""
+
+    def told(self, known: Known | None) -> "Search":
+        """Itself with what a plan knows of the present subproblem: constants move with the penalty."""
+        return self
 
     def finer(self, share: float, failure: float) -> "Search":
         """As an eigen-solver: within `share` of the tolerance of the lowest, but for `failure`, and measured to a sixteenth."""
@@ -100,9 +118,11 @@ def hessian_product(
     """H v within the face of z, from n thetas; exact where n reaches the population, with the exact values `at` z."""
     whole = oracle.population
     if at is None or whole is None:
-        product, work = oracle.hvp(z, v, key, n)
+        product, work = oracle.symmetric_hvp(z, v, key, n)
     else:
-        product, work = jax.lax.cond(n >= whole, lambda: oracle.exact_hvp(z, v, at), lambda: oracle.hvp(z, v, key, n))
+        product, work = jax.lax.cond(
+            n >= whole, lambda: oracle.exact_hvp(z, v, at), lambda: oracle.symmetric_hvp(z, v, key, n)
+        )
     return on_face(oracle, z, v, product), work
 
 

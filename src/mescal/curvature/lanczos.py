@@ -18,7 +18,7 @@ Then u'Hu is measured on fresh samples, with its standard error e:
   the lowest eigenvector of a small batch fits its noise.
 
 At the size of a finite population the exact Hessian is used and no check is needed. Lanczos needs a symmetric H_b: the
-surrogates `ustat` and `cross` have one, the asymmetry of `pair` counts as noise.
+surrogates `ustat` and `cross` have one, that of `pair` is symmetrised (`Lagrangian.symmetric_hvp`).
 
 All products with H, of Lanczos and of the check, are asked for at one place, in one flat loop: every such place is
 compiled anew, and a search is part of every solver.

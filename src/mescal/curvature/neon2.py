@@ -64,6 +64,13 @@ class Neon2(Search):
     steps: int = eqx.field(static=True, default=10_000)
     share: float = WHOLE
 
+    def told(self, known):
+        """Constants that were not given are those of the subproblem."""
+        if known is None:
+            return self
+        names = ("gradient_lipschitz", "hessian_noise", "hessian_lipschitz")
+        return replace(self, **{name: getattr(known, name) for name in names if getattr(self, name) is None})
+
     def finer(self, share, failure):
         """For `lowest`; its failure probability is not at choice."""
         return replace(self, share=np.float32(share))

@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..errors import InputError
 from ..oracle import Work
 from .base import Found, Search, hessian_product, limit, no_values, nothing, random_direction, unit
 from .power import WHOLE, in_small_chunks, select, walk
@@ -45,6 +46,17 @@ class Oja(Search):
     failure: float = 0.01
     steps: int = eqx.field(static=True, default=10_000)
     share: float = WHOLE
+
+    def told(self, known):
+        """Constants that were not given are those of the subproblem, and so is the failure probability, of a start and a check."""
+        if known is None:
+            return self
+        given = self.gradient_lipschitz, self.hessian_noise
+        slope, noise = (
+            new if own is None else own
+            for own, new in zip(given, (known.gradient_lipschitz, known.hessian_noise), strict=True)
+        )
+        return replace(self, gradient_lipschitz=slope, hessian_noise=noise, failure=known.failure)
 
     def finer(self, share, failure):
         """For `lowest`."""
@@ -76,6 +88,8 @@ class Oja(Search):
 class TheoryOja(Search):
     """Oja's method with the parameters of the theorem, all of them leaves; `tolerance` and `batch` are in them already.
 
+    `TheoryOja()` is for theory modes: their plans have the parameters for every subproblem, so that they follow the penalty.
+
     **Arguments:**
 
     - `gradient_lipschitz`: L_g >= |H_theta|.
@@ -84,15 +98,26 @@ class TheoryOja(Search):
 
     name: ClassVar[str] = "theory-oja"
 
-    gradient_lipschitz: Any
-    runs: Any
-    steps: Any
-    step_size: Any
-    verification_batch: Any
-    threshold: Any
+    gradient_lipschitz: Any = None
+    runs: Any = None
+    steps: Any = None
+    step_size: Any = None
+    verification_batch: Any = None
+    threshold: Any = None
+
+    def told(self, known):
+        """The parameters for the present subproblem, unless they were given."""
+        if known is None or self.steps is not None:
+            return self
+        names = ("gradient_lipschitz", "runs", "steps", "step_size", "verification_batch", "threshold")
+        return replace(self, **{name: getattr(known, name) for name in names})
 
     def __call__(self, oracle, z, tolerance, key, batch):
         """R (T + n) Hessian-vector products."""
+        if self.steps is None:
+            raise InputError(
+                "TheoryOja() without parameters", "those of theory.negative_curvature.oja", "give them, or use Oja()"
+            )
         dtype, single, steps = z.dtype, oracle.surrogate.smallest_batch, jnp.asarray(self.steps, jnp.int32)
         scale, size = jnp.asarray(self.gradient_lipschitz, dtype), jnp.asarray(self.step_size, dtype)
 
@@ -104,14 +129,14 @@ class TheoryOja(Search):
             def step(i, state):
                 w, kept, spent = state
                 kept = jnp.where(i == chosen, w, kept)
-                product, more = oracle.hvp(z, w, jax.random.fold_in(key_steps, i), single)
+                product, more = oracle.symmetric_hvp(z, w, jax.random.fold_in(key_steps, i), single)
                 product = on_face(oracle, z, w, product)
                 return unit(w + size * (w / 2 - product / (2 * scale))), kept, spent + more
 
             w = random_direction(oracle, z, key_start)
             chosen = jax.random.randint(key_lottery, (), 0, steps)  # T is known: a lottery in advance, no reservoir
             _, kept, spent = jax.lax.fori_loop(0, steps, step, (w, w, Work.zero()))
-            product, checked = oracle.hvp(z, kept, key_check, jnp.asarray(self.verification_batch, jnp.int32))
+            product, checked = oracle.symmetric_hvp(z, kept, key_check, jnp.asarray(self.verification_batch, jnp.int32))
             rho = kept @ on_face(oracle, z, kept, product)
             found = Found(kept, rho, rho < -jnp.asarray(self.threshold, dtype))
             return select((r == 0) | (rho < best.curvature), found, best), work + spent + checked

@@ -75,7 +75,10 @@ def _baseline(folder: Path) -> Baseline | None:
     with checkpoint.understood(stored.path):
         asked = dict(stored.about["solver"])
         name = asked.pop("name")
-    return baselines.get(name, **asked) if name in baselines.names() else None
+    plain = {
+        option: value for option, value in asked.items() if not isinstance(value, dict)
+    }  # objects: as they are by default
+    return baselines.get(name, **plain) if name in baselines.names() else None
 
 
 def resume_run(

@@ -156,6 +156,27 @@ class Lagrangian(eqx.Module):
             evaluations += 2
         return product, self._work(n, "hvp", values=evaluations, gradients=evaluations, hvps=1)
 
+    def symmetric_hvp(self, z: jax.Array, v: jax.Array, key: jax.Array, n: Any) -> tuple[jax.Array, Work]:
+        """The same from a symmetric estimate of grad^2 L, which searches for eigenvalues need.
+
+        That of `pair`, (3.2), is (H + H')/2, H = mean_i grad^2 F_i + sum_j (lam + al C_i2)_j grad^2 C_i1,j + al J_i1'J_i2: half the
+        difference of J_i2'J_i1 v and J_i1'J_i2 v is added. Its terms are independent, symmetric, and no larger than before.
+        """
+        product, work = self.hvp(z, v, key, n)
+        if self.surrogate.symmetric or not self.form.constraints:
+            return product, work
+
+        def body(start, count, mask):
+            def rows(draw):
+                return lambda y: self._constraint_rows(y, key, start, count, draw)
+
+            along = [masked(jax.jvp(rows(draw), (z,), (v,))[1], mask) for draw in (0, 1)]
+            return sum(sign * jax.vjp(rows(1 - draw), z)[1](along[draw])[0] for draw, sign in ((0, 1), (1, -1)))
+
+        change = self._over_batch(body, n) * (self.penalty / 2 / jnp.asarray(n, z.dtype))
+        raw = price(self.form.program, "value", n, values=4, gradients=4)  # the thetas are those of the product
+        return product + change, work + Work.of(**{name: raw[name] for name in raw if name.startswith("constraint")})
+
     def weighted_hvp(
         self, z: jax.Array, v: jax.Array, weight: jax.Array, key: jax.Array, n: Any
     ) -> tuple[jax.Array, Work]:
@@ -269,7 +290,9 @@ class Lagrangian(eqx.Module):
             )
             other = None
             if before is not None:
-                values = jax.vmap(lambda rows, y=before: self.form.evaluate(y, rows, micro // GROUPS))(grouped)
+                values = jax.vmap(
+                    lambda rows, y=before: self.form.evaluate(y, rows, micro // GROUPS), axis_size=GROUPS
+                )(grouped)
                 other = jax.vmap(lambda f, c: ValueSums(*_value_sums(f, c)))(*values)
             if not jax.tree.leaves(grouped):  # nothing is sampled
                 one = group(tuple(None for _ in drawn))

@@ -36,6 +36,7 @@ class Surrogate(eqx.Module):
     totalled: ClassVar[int | None]  # which draw's total over the batch the partner needs, if any
     smallest_batch: ClassVar[int]
     symmetrised: ClassVar[bool] = False  # whether half of the HVP's Gram term is pulled back through the second draw
+    symmetric: ClassVar[bool] = True  # whether the Hessian of a batch is
 
     @abc.abstractmethod
     def partner(self, first: jax.Array, second: Any, total: Any, count: jax.Array) -> jax.Array:
@@ -49,6 +50,7 @@ class Pair(Surrogate):
     draws: ClassVar[int] = 2
     totalled: ClassVar[int | None] = None
     smallest_batch: ClassVar[int] = 1
+    symmetric: ClassVar[bool] = False
 
     def partner(self, first, second, total, count):
         return second

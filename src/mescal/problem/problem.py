@@ -1,4 +1,4 @@
-"""The problem:  minimise E[F(x, xi)]  subject to  E[C(x, zeta)] = 0 or <= 0  and  x in X.
+"""The problem:  minimise E[F(x, xi)]  subject to  E[C(x, zeta)] = 0 or <= 0  and  x in X,  the paper's (1.1).
 
 Checks its data when built and its functions on one sample when parameters are first given.
 """

@@ -196,7 +196,9 @@ class Mescal:
         growth = 1.0 if practical and cut_off and feasible else here.settings.outer.growth
         rise = 1.0 if not may_rise else BOLD if here.solver.precise else RISE
         scaled = state.scales.scaled_multipliers(state.multipliers)
-        scaled = dual_step(scaled, violation, state.penalty, self._dual_bound(here, state.outer, first))
+        dual = reading.outcome.dual
+        moved_by = violation if dual is None else np.asarray(dual, np.float64)
+        scaled = dual_step(scaled, moved_by, state.penalty, self._dual_bound(here, state.outer, first))
         return replace(
             state,
             multipliers=state.scales.multipliers(scaled),

@@ -90,6 +90,7 @@ class SingleTheory:
             curvature_batch=0,
             constants=constants,
             dual_batch=2,
+            dimension=self.constants.dimension,
             failure=1 - (null_space.SUCCESS_PROBABILITY if success is None else success),
         )
 

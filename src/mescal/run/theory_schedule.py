@@ -11,6 +11,9 @@ hold in expectation (`theory.boosting`).
    and the bound that follows from it is used where it is smaller.
 3. The dual sample also tells how stationary the point is: it has at least (s_g/eps_g)^2 thetas.
 4. gamma_k = al_0 (kappa_c + sigma_c) log^2 2/((k+1) log^2(k+2)): Lambda, and with it K*, are known before the run.
+5. Where a condition of the theorems does not hold the run goes on, and `result.warnings` says so: X other than R^d, slacks of
+inequalities included; tolerances that the lemma on the solver's work does not allow; a success probability that is not
+proved for the constants in use.
 """
 
 from dataclasses import dataclass, replace
@@ -22,11 +25,13 @@ from ..errors import InputError
 from ..oracle import Lagrangian
 from ..oracle.host import fold_in
 from ..problem import EqualityForm
+from ..sets import Reals
 from ..solvers.base import Goal
 from ..solvers.paper.theory_mode import LARGEST, TheorySolver
-from ..theory import boosting, gap, outer
+from ..theory import boosting, gap, natasha2, outer
 from ..theory.boosting import Boost
 from ..theory.checks import count
+from ..theory.complexity import SOLVERS
 from ..theory.constants import ProblemConstants, SubproblemConstants, subproblem_constants
 from ..theory.estimates import measure_constants
 from ..theory.outer import Schedule
@@ -34,6 +39,14 @@ from .goals import gradient_tolerance
 from .setup import Setup
 from .state import State
 
+EVERYWHERE = (
+    "The theorems are about X = R^d. Here {what}, so that moves are projected and searches keep to the face of the point:"
+    " parameters follow the formulas, but no probability is promised."
+)
+UNMET = (
+    "Subproblem {k} is outside of what the lemma on the work of {name} allows: {what} The steps stay right; the predicted order of"
+    " their number is not promised."
+)
 ESTIMATED = (
     "The constants of the theorems were estimated from samples near the start, since none were given: parameters follow"
     " the formulas, but no probability is promised."
@@ -80,6 +93,7 @@ class TheorySchedule:
             curvature_batch=0,
             constants=constants,
             dual_batch=min(LARGEST, max(self.dual_batch, count((constants.gradient_noise / gradient) ** 2))),
+            dimension=self.constants.dimension,
         )
         return state, goal, boost
 
@@ -125,16 +139,42 @@ def make_schedule(here: Setup, state: State) -> tuple[State, TheorySchedule]:
             f"at most 2^31 - 1 = {LARGEST}",
             "loosen the tolerance, or use a practical mode",
         )
+    last = outer.iteration_bound(constants, schedule, tolerance)
+    warnings = (*warnings, *_unmet(here, constants, schedule, last))
     return state, TheorySchedule(
         solver=solver,
         constants=constants,
         schedule=schedule,
-        last=outer.iteration_bound(constants, schedule, tolerance),
+        last=last,
         option=here.asked.option,
         success=here.asked.success,
         dual_batch=max(2, samples),
         warnings=warnings,
     )
+
+
+def _unmet(here: Setup, constants: ProblemConstants, schedule: Schedule, last: int) -> tuple[str, ...]:
+    """What the theorems ask for and this run does not meet, in sentences."""
+    said, asked, name = [], here.asked, here.solver.name.removesuffix("-theory")
+    layout = here.program.layout
+    if not isinstance(here.problem.domain, Reals):
+        said.append(EVERYWHERE.format(what=f"X is {here.problem.domain}"))
+    elif layout.slack_size:
+        said.append(EVERYWHERE.format(what="the slacks of inequalities have to be >= 0"))
+    if name == natasha2.NAME and (asked.success is not None or asked.option == "I"):
+        said.append(natasha2.UNPROVEN)
+    if name in SOLVERS:
+        tolerances = here.settings.tol.gradient, here.settings.tol.curvature
+        for k in sorted({0, last}):
+            bound = gap.deterministic_bound(constants, schedule, k)
+            local = subproblem_constants(
+                constants, schedule.multiplier_bound, schedule.penalty(k), bound, sharp=here.solver.sharp
+            )
+            found = SOLVERS[name].violations(local, *tolerances)
+            if found:
+                said.append(UNMET.format(k=k, name=here.solver.name, what=" ".join(found)))
+                break
+    return tuple(said)
 
 
 def check_sizes(constants: ProblemConstants, form: EqualityForm):

@@ -83,6 +83,7 @@ class Goal(NamedTuple):
     ready: float = 0.0  # a violation that a candidate for a certificate may have, in the problem's units
     far: float = float("inf")  # |x| beyond it ends a solve as FARAWAY: the problem may be unbounded
     weak: float = 0.0  # a multiplier of a bound that the judge takes for zero
+    dimension: int = 1  # variables, slacks included: what the searches of theory modes are planned for
 
 
 class Outcome(NamedTuple):
@@ -103,6 +104,9 @@ class Outcome(NamedTuple):
     step: float  # what multiplies a gradient, or the length of a move
     batch: int  # thetas of a recursive step
     large_batch: int  # thetas of a reset
+    dual: Any = (
+        None  # the mean of C on a dual sample of its own, where the multipliers move by another than `constraint`
+    )
 
 
 class Solver(eqx.Module):

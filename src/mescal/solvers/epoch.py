@@ -44,7 +44,7 @@ from .base import (
     next_progress,
 )
 from .move import SURE, escape
-from .reset import VERIFY, Target, take_reset
+from .reset import VERIFY, Target, fresh_constraint, take_reset
 from .searching import MANY_ROWS, critical_cone, search_at
 
 TRIGGER = 0.8  # of the tolerance: a running estimate below it asks for a reset
@@ -58,7 +58,7 @@ BROKEN_RESETS = 8  # resets in a row that are not finite before the problem is b
 LOOKED = 1 << 22  # thetas of the resets in a chunk: with large ones, it has few
 FLOOR_DECAY = 0.5  # of the floor under the smoothness at every reset that finds descent
 SMALLEST_MICRO = 64  # samples of a micro-batch where the size of batches is data
-RESET, SEARCH, ESCAPE, RECURSION = range(4)  # what random numbers of an epoch are for
+RESET, SEARCH, ESCAPE, RECURSION, DUAL = range(5)  # what random numbers of an epoch are for
 
 
 class EpochState(NamedTuple):
@@ -215,8 +215,15 @@ class EpochSolver(SubSolver):
         return moved, stays if np.array_equal(moved, reset.z) else RUNNING, found.curvature, looked + tried
 
     def outcome(self, sub: Subproblem, start: Array, state: EpochState, plan: Target, goal: Goal):
-        """The last reset that descended; nothing is left to measure."""
-        at = state.reset
+        """The last reset that descended. On a stream multipliers move by samples of their own, as Algorithm 1 draws them: those of
+        the reset were kept because the stop test passed on them.
+        """
+        at, dual, spent = state.reset, None, Tally()
+        if sub.population is None and sub.form.constraints:
+            given = words(*(int(word) for word in state.progress.key), int(state.epochs), DUAL)
+            mean, work = fresh_constraint(sub.lagrangian, np.asarray(at.z), given, np.int32(goal.large_batch))
+            spent, fresh = work.tally(), np.asarray(mean, np.float64)
+            dual = fresh if np.isfinite(fresh).all() else None
         outcome = Outcome(
             z=at.z,
             value=at.value,
@@ -229,8 +236,9 @@ class EpochSolver(SubSolver):
             step=1 / max(float(state.memory.smoothness), 1e-300),
             batch=int(self.batch),
             large_batch=goal.large_batch,
+            dual=dual,
         )
-        return outcome, Tally()
+        return outcome, spent
 
 
 def as_data(number: Any, usual: int) -> Any:

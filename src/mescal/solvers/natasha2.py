@@ -1,6 +1,10 @@
-"""Natasha2 (Allen-Zhu 2018; the paper's Algorithms 4 and 5) as a sub-solver.
+"""The gradient recursion of Natasha2 (Allen-Zhu 2018; the paper's Algorithms 4 and 5) inside of epochs.
 
-Practical mode, inside epochs: Natasha1.5 from the reset point zr with its gradient mu. Sub-epochs of `inner` steps start at yh:
+This is not Natasha2: it is the recursion of Natasha1.5 in mini-batches, and everything around it, resets, steps, stop and
+search, is that of `epoch`, which `spider` and `sg-hv-nc` share. Natasha2 itself, with a search before every epoch, the hinge,
+the random pair and SGD3SC, is `natasha2-theory` (constants from its theorem) and `natasha2-paper` (set by hand).
+
+Inside epochs: Natasha1.5 from the reset point zr with its gradient mu. Sub-epochs of `inner` steps start at yh:
 
     g = grad_S(y) - grad_S(zr) + mu + 2 iota (y - yh),    y <- step(y, g)
 
@@ -33,7 +37,8 @@ SHARE = 0.1  # of the smoothness: the least weight of the regulariser
 
 
 class Natasha2(EpochSolver):
-    """Settings of Natasha2.
+    """Settings of the practical mode: Natasha1.5's recursion in safeguarded epochs, not Natasha2, which is `natasha2-theory` and
+    `natasha2-paper`.
 
     **Arguments:**
 

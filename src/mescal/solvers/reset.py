@@ -104,6 +104,12 @@ def sampled_look(
     return oracle.compare(z, before, as_key(given), n)
 
 
+@compiled
+def fresh_constraint(oracle: Lagrangian, z: jax.Array, given: jax.Array, n: jax.Array) -> tuple[jax.Array, Work]:
+    """The mean of C at z over n fresh thetas: the dual sample S^d of Algorithm 1."""
+    return oracle.constraint(z, as_key(given), n)
+
+
 def regularity(oracle: Lagrangian, z: jax.Array, at: Any) -> jax.Array:
     """|P_T(-J'c)| / |c| at z; infinite without violation, NaN where the Jacobian was not needed; traceable."""
     size = jnp.linalg.norm(at.constraint)

@@ -1,6 +1,10 @@
-"""SG-HV-NC (Arjevani, Carmon, Duchi, Foster, Sekhari, Sridharan 2020; the paper's Algorithms 2 and 3) as a sub-solver.
+"""The gradient recursion of SG-HV-NC (Arjevani, Carmon, Duchi, Foster, Sekhari, Sridharan 2020; Algorithm 3) inside of epochs.
 
-Practical mode, inside epochs: the gradient is carried along a step by Hessian-vector products at points between its ends,
+This is not SG-HV-NC: it is HVP-RVR, and everything around it, resets, steps, stop and search, is that of `epoch`, which
+`spider` and `natasha2` share. SG-HV-NC itself, whose coin chooses between a gradient step and a search with a +- step
+(Algorithm 2), is `sg-hv-nc-theory` (constants from its theorem) and `sg-hv-nc-paper` (set by hand).
+
+Inside epochs: the gradient is carried along a step by Hessian-vector products at points between its ends,
 
     g <- g + (1/J) sum_j H(z + (j - 1/2)/J dz; S_j) dz          (HVP-RVR)
 
@@ -30,7 +34,7 @@ BATCH = 2  # thetas at each point of a path
 
 
 class SgHvNc(EpochSolver):
-    """Settings of SG-HV-NC.
+    """Settings of the practical mode: HVP-RVR in safeguarded epochs, not SG-HV-NC, which is `sg-hv-nc-theory` and `sg-hv-nc-paper`.
 
     **Arguments:**
 

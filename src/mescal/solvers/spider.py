@@ -1,6 +1,10 @@
-"""SPIDER (Fang, Li, Lin, Zhang 2018; the paper's Algorithm 6) as a sub-solver.
+"""The gradient recursion of SPIDER (Fang, Li, Lin, Zhang 2018; the paper's Algorithm 6) inside of epochs.
 
-Practical mode (the default), inside epochs: g <- g + grad_S(z+) - grad_S(z) on one small batch S, steps 1/L in a diagonal
+This is not SPIDER-SFO+: it is its recursion, and everything around it, resets, steps, stop and search, is that of `epoch`, which
+`sg-hv-nc` and `natasha2` share. Algorithm 6 itself, with normalised steps, a search at every block and mini-steps along what it
+finds, is `spider-theory` (constants from its theorem) and `spider-paper` (set by hand).
+
+Inside epochs: g <- g + grad_S(z+) - grad_S(z) on one small batch S, steps 1/L in a diagonal
 metric with a trust radius, L tracked by the secants of these differences.
 """
 
@@ -24,7 +28,8 @@ PERIODS = (32, 128)
 
 
 class Spider(EpochSolver):
-    """Settings of SPIDER.
+    """Settings of the practical mode: SPIDER's recursion in safeguarded epochs, not Algorithm 6, which is `spider-theory` and
+    `spider-paper`.
 
     **Arguments:**
 

@@ -6,6 +6,7 @@ The paper leaves both open (remarks after Theorems 4.2 and 3.8). Derived here.
 import math
 from dataclasses import dataclass
 
+from . import concentration
 from .checks import check_positive, check_probability, count
 from .constants import ProblemConstants, SubproblemConstants
 from .outer import Schedule
@@ -35,13 +36,8 @@ def copies(target: Number, base: Number) -> Count:
 
 
 def verification_batch(noise: Gradient, margin: Gradient, failure: Number) -> Count:
-    """n = ceil(2 sigma^2 ln(2/p) / r^2): |mean of n gradients - gradient| <= r with probability >= 1 - p.
-
-    Pinelis' inequality for bounded vectors, P(|mean error| >= r) <= 2 exp(-n r^2/(2 sigma^2)); no factor d.
-    """
-    check_positive(margin=margin)
-    check_probability(failure=failure)
-    return count(2 * (noise / margin) ** 2 * math.log(2 / failure))
+    """n = ceil(2 sigma^2 ln(2/p) / r^2): |mean of n gradients - gradient| <= r with probability >= 1 - p (`concentration`)."""
+    return concentration.vectors(noise, margin, failure)
 
 
 def boost(

@@ -3,6 +3,10 @@
 Orders (`solver_rate`, `general_rate`) follow from the terms of the work lemmas; `sample_complexity` sums the counts of
 the algorithms as `theory.<solver>.parameters` sets them, and has no hidden constants.
 
+A search for negative curvature is priced as the one that runs, sub-sampled Lanczos (`negative_curvature.lanczos`), or as the
+paper's, Oja's algorithm or Neon2 with absolute constants 1: `search="lanczos"` or "paper". Theory modes take the first unless they
+are told otherwise; the paper's is dearer by factors of a million and more.
+
 Deviations from the paper:
 
 1. The second and third member of the minimum in (3.23) have s_g^2, as a count must (printed: s_g). The first member
@@ -15,10 +19,10 @@ Deviations from the paper:
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from ..errors import InputError
-from . import boosting, gap, natasha2, outer, sg_hv_nc, spider
+from . import boosting, gap, natasha2, negative_curvature, outer, sg_hv_nc, spider
 from .constants import ProblemConstants, SubproblemConstants, subproblem_constants
 from .outer import Schedule
 from .rates import Rate, rate, rate_of
@@ -28,6 +32,8 @@ from .work import Cost, Term, order
 SOLVERS = {solver.NAME: solver for solver in (sg_hv_nc, natasha2, spider)}
 
 GapBound = Literal["deterministic", "probabilistic"]
+SearchKind = Literal["lanczos", "paper"]
+KINDS: tuple[SearchKind, ...] = ("lanczos", "paper")
 
 # Assumption 3.4, eq. (3.23): the smallest of three first-order terms, and one for curvature.
 GENERAL_FIRST_ORDER = (
@@ -106,12 +112,16 @@ def sample_complexity(
     feasibility_tolerance: Constraint | None = None,
     probability: Number | None = None,
     sharp: bool = False,
+    search: SearchKind = "lanczos",
+    population: Count | None = None,
 ) -> SampleComplexity:
     """W = sum over k = 0..K* of W_k + m |S^d|, W_k the mean work of the solver at alpha_k (Lemma 3.7).
 
     The gap is Delta*_k ("deterministic"), or Delta*_0 and then Delta* ("probabilistic"). With `probability` p every
     subproblem is boosted to p^(1/(K+1)), so that x_K is good and the work holds, together, with probability >= p; the
-    curvature check of a copy is one more search. `sharp` takes the sharper constants of `theory.constants`.
+    curvature check of a copy is one more search. `sharp` takes the sharper constants of `theory.constants` and of
+    `theory.spider`. `search` says how a search is priced. On a finite `population` resets and searches are exact where the
+    formulas ask for as many samples.
     """
     module = _solver(solver)
     feasible = gradient_tolerance if feasibility_tolerance is None else feasibility_tolerance
@@ -132,10 +142,10 @@ def sample_complexity(
             plan = boosting.boost(constants, *tolerances, wanted, single)
             tolerances, number = (plan.gradient_tolerance, plan.curvature_tolerance), plan.copies
             check = Cost(gradients=plan.verification_batch)
-        parameters = module.parameters(constants, *tolerances)
-        search = module.search(parameters, constants, problem.dimension).cost
-        checked = check + search if number > 1 else check
-        costs.append(number * (module.work(parameters, search).expected + checked))
+        parameters = parameters_of(solver, constants, *tolerances, population=population, sharp=sharp)
+        looked = search_cost(solver, parameters, constants, problem.dimension, search, population)
+        checked = check + looked if number > 1 else check
+        costs.append(number * (module.work(parameters, looked).expected + checked))
         reduced = getattr(parameters, "reduced_tolerance", tolerances[0])
         orders.append(order(module.TERMS, constants, reduced, tolerances[1]))
         copies.append(number)
@@ -150,6 +160,39 @@ def sample_complexity(
         point_probability=single if probability is None else probability,
         work_probability=1.0 if deterministic else single**last if probability is None else probability,
     )
+
+
+def parameters_of(
+    solver: str,
+    constants: SubproblemConstants,
+    gradient_tolerance: Gradient,
+    curvature_tolerance: Curvature,
+    *,
+    population: Count | None = None,
+    sharp: bool = False,
+) -> Any:
+    """The parameters with which the theory mode of a solver runs."""
+    asked = {"sharp": sharp} if solver == spider.NAME else {}
+    return _solver(solver).parameters(
+        constants, gradient_tolerance, curvature_tolerance, population=population, **asked
+    )
+
+
+def search_cost(
+    solver: str,
+    parameters: Any,
+    constants: SubproblemConstants,
+    dimension: Count,
+    search: SearchKind = "lanczos",
+    population: Count | None = None,
+) -> Cost:
+    """Of one search at the tolerance and failure probability of these parameters, at most."""
+    if search not in KINDS:
+        raise InputError(f"search={search!r}", "'lanczos', the one that runs, or 'paper'", "leave it out")
+    if search == "paper":
+        return _solver(solver).search(parameters, constants, dimension).cost
+    asked = parameters.search_tolerance, parameters.search_failure, dimension
+    return negative_curvature.lanczos(constants, *asked, population=population).cost
 
 
 def _gap(problem: ProblemConstants, schedule: Schedule, k: int, residual: Gradient, gap_bound: GapBound) -> float:

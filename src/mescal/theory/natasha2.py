@@ -11,10 +11,19 @@ of the specification where it has one:
 4. Lemma 4.3 prints s_g^4/eps_g^2, which has a unit; the final phase costs s_g^2/eps_g^2.
 5. Lemma 4.3 asks eps_H <= (s_g^2 eps_g L_H^3/L_g)^(1/4), which is no curvature. With L_g^2 it says that iota >= d
    before it is clipped, and then the term Delta L_g s_g/eps_g^3, which the lemma omits, is at most its last.
-6. The eight free constants have defaults. c_Lt = 5: the hinge adds 2 L_g to the curvature of L and the regulariser
-   2 iota, so that W is (3 L_g + 2 iota)-smooth, and L_g, iota <= Lt. c_eta = 1/10: an inner step times that smoothness
-   is then at most 1/2, for q = 1 too. Others 1. The success probability 2/3 is the source's, for constants it leaves
-   open.
+6. iota is at least min(L_g, eps_H); the paper allows d. At a stored point L has curvature >= -d, in the hinge's ball of radius
+   d/L_H hence >= -2 d, so that W, with 2 iota on top, is sure to be convex with modulus iota, which SGD3SC is told, only where
+   iota >= 2 d (beyond the ball the hinge makes up for L). With iota = d it is barely convex.
+7. The eight free constants have defaults, with which predictions are made and runs are made. With all of them 1 the method may
+   stand still: where s_g <= eps_g it has B' = 1, and a sub-epoch can only choose its own start. They follow from what each must
+   achieve: c_Lt = 5: the hinge adds 2 L_g to the curvature of L and the regulariser 2 iota, so that W is
+   (3 L_g + 2 iota)-smooth, and L_g, iota <= Lt. c_eta = 1/10: an inner step times that smoothness is then at most 1/2, for
+   q = 1 too. c_B = 64: the snapshot errs by eps_g/8. c_q = 1/2: a sub-epoch moves for the time B' eta =
+   c_eta/(c_q^3 iota) = 0.8/iota, about as far as its regulariser lets it. c_N = 64: a uniform step of a sub-epoch lowers V by
+   about |grad V|^2/(4 iota), so that over the N1 q sub-epochs of a run the mean of |grad V|^2 is about 4 iota Delta/(N1 q) =
+   eps_g^2/16. The minimiser of W has |grad L| <= 2 |grad V(x^)|, which then exceeds eps_g with probability at most 1/4
+   (Markov). c_T = 64: the last phase errs by about eps_g/8. c_L = c_iota = 1. This is an argument, not a proof: the success
+   probability 2/3 is the source's, for constants that it leaves open, and runs with a promise say so (`UNPROVEN`).
 """
 
 import math
@@ -28,6 +37,10 @@ from .work import UNBOUNDED, Cost, Term, Work
 
 NAME = "natasha2"
 SUCCESS_PROBABILITY = 2 / 3
+UNPROVEN = (
+    "The success probability 2/3 of natasha2-theory is its source's, for constants that it leaves open; for the constants used here"
+    " it is argued and measured, not proved, and what is promised on top of it rests on that."
+)
 
 # Lemma 4.3 with deviation 4.
 TERMS = (
@@ -45,12 +58,12 @@ class FreeConstants:
 
     smoothness: float = 1.0  # c_L
     nonconvexity: float = 1.0  # c_iota
-    batch: float = 1.0  # c_B
-    sub_epochs: float = 1.0  # c_q
+    batch: float = 64.0  # c_B
+    sub_epochs: float = 0.5  # c_q
     step: float = 0.1  # c_eta
-    iterations: float = 1.0  # c_N
+    iterations: float = 64.0  # c_N
     final_smoothness: float = 5.0  # c_Lt
-    final_steps: float = 1.0  # c_T
+    final_steps: float = 64.0  # c_T
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +98,7 @@ def parameters(
     """Algorithm 4, corrected, with d = eps_H/3, s = s_g, e = eps_g.
 
     If L_H >= L_g d/(s^2 e)^(1/3): Lt = iota = max(L_g, c_L L_H (s^2 e)^(1/3)/d),
-    else: Lt = L_g, iota = min(L_g, max(d, c_i s^2 e L_H^3/(L_g^2 d^3), c_i e L_g/s)).
+    else: Lt = L_g, iota = min(L_g, max(eps_H, c_i s^2 e L_H^3/(L_g^2 d^3), c_i e L_g/s)).
     B = ceil(c_B s^2/e^2), q = ceil(c_q (B iota^2/Lt^2)^(1/3)), eta = c_e iota/(q^2 Lt^2),
     N1 = ceil(c_N iota Delta/(q e^2)), N2 = ceil(12 Delta L_H^2/d^3), T = ceil(c_T s^2/e^2 max(1, log(Lt/iota))^3).
 
@@ -102,7 +115,7 @@ def parameters(
         smoothness = lipschitz
         by_noise = free.nonconvexity * e * lipschitz / s if s > 0 else math.inf
         by_bend = free.nonconvexity * s**2 * e * bend**3 / (lipschitz**2 * d**3)
-        iota = min(lipschitz, max(d, by_bend, by_noise))
+        iota = min(lipschitz, max(curvature_tolerance, by_bend, by_noise))
     batch = count(free.batch * (s / e) ** 2)
     exact = population is not None and batch >= population
     batch = population if population is not None and exact else batch

@@ -17,10 +17,13 @@ Deviations from the paper and its sources:
 import math
 from dataclasses import dataclass
 
+from . import concentration
 from .checks import check_positive, check_probability, count
 from .constants import SubproblemConstants
 from .units import Count, Curvature, Length, Number, StepSize
 from .work import Cost
+
+SHARE = 1 / 8  # of the tolerance of sub-sampled Lanczos: what the Hessian of its batch may be off by
 
 
 @dataclass(frozen=True)
@@ -145,16 +148,19 @@ def oja_minibatch(
 
 @dataclass(frozen=True)
 class Lanczos:
-    """k Lanczos steps from a random start on one fixed batch."""
+    """k Lanczos steps from a random start on one fixed batch, and a product more on fresh samples; on a population, exact ones."""
 
     batch: Count
-    steps: Count
+    steps: Count  # at most; a search ends as soon as it has proved either answer
     threshold: Curvature  # "none" unless the smallest Ritz value is at most -threshold
+    exact: bool = False  # whether the batch is the population
 
     @property
     def cost(self) -> Cost:
-        """k b Hessian-vector products."""
-        return Cost(hessian_products=self.steps * self.batch)
+        """k b Hessian-vector products, and b to check what they found; on a population k N and the gradient there, N."""
+        if self.exact:
+            return Cost(gradients=self.batch, hessian_products=self.steps * self.batch)
+        return Cost(hessian_products=(self.steps + 1) * self.batch)
 
 
 def lanczos(
@@ -167,19 +173,20 @@ def lanczos(
 ) -> Lanczos:
     """b = ceil(128 (s_H/t)^2 ln(4d/p)), k = ceil(1/2 + ln(3.296 sqrt(d)/p) / (2 sqrt(e))), e = t/(8 spread).
 
-    Matrix Hoeffding: |H_b - H| <= t/8 but for p/2. Kuczynski and Wozniakowski: P(ritz - lambda_min > e spread) <=
+    Matrix Hoeffding (`concentration`): |H_b - H| <= t/8 but for p/2. Kuczynski and Wozniakowski: P(ritz - lambda_min > e spread) <=
     1.648 sqrt(d) exp(-sqrt(e) (2k-1)) = p/2; exact after d steps. With the threshold 5t/8 a direction has curvature
     <= -5t/8 + t/8 = -t/2, and "none" means lambda_min > -5t/8 - t/8 - t/8 > -t. A whole population has no sampling
     error. `spread` = lambda_max - lambda_min of the batch Hessian, 2 L_g unless known.
     """
     _check(tolerance, failure, dimension)
     width = 2 * constants.gradient_lipschitz if spread is None else spread
-    batch = count(128 * (constants.hessian_noise / tolerance) ** 2 * math.log(4 * dimension / failure))
+    batch = concentration.matrices(constants.hessian_noise, SHARE * tolerance, failure / 2, dimension)
     steps = 0.5 + math.log(2 * 1.648 * math.sqrt(dimension) / failure) / (2 * math.sqrt(tolerance / (8 * width)))
     return Lanczos(
         batch=batch if population is None else min(batch, population),
         steps=min(dimension, count(steps)),
         threshold=5 * tolerance / 8,
+        exact=population is not None and batch >= population,
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from ..errors import InputError, InputTypeError
 from ..problem import Problem
 from . import gap, outer
-from .complexity import SOLVERS, sample_complexity, solver_rate
+from .complexity import KINDS, SOLVERS, SearchKind, parameters_of, sample_complexity, solver_rate
 from .constants import ProblemConstants, SubproblemConstants, subproblem_constants
 from .estimates import estimate
 from .outer import Schedule
@@ -31,9 +31,10 @@ class Bound:
     statement: str  # "deterministic" or "probabilistic": how the gap is bounded
     rate: str
     exponent: Number  # a with work O~(eps^-a) when eps_g = eps_H = eps
-    work: Number  # gradients + 2 Hessian-vector products, per theta
+    work: Number  # gradients + 2 Hessian-vector products, per theta, with the search that was asked for
     evaluations: Number  # Definition 1.3: single evaluations of F and C_j
     holds: Number  # with this probability at least
+    by_search: dict[str, Number]  # work with the search that runs, "lanczos", and with the "paper"'s
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +60,8 @@ class Prediction:
     feasibility_tolerance: Constraint
     probability: Number
     estimated: bool  # whether the constants are estimates
+    search: str  # that work is priced with
+    population: Count | None  # thetas in a full pass; None on a stream, and where constants alone were given
     constants: ProblemConstants
     schedule: Schedule
     iterations: Count  # K*
@@ -82,10 +85,14 @@ class Prediction:
         ):
             numbers = (penalty, c.gradient_lipschitz, c.hessian_lipschitz, c.gradient_noise, c.hessian_noise, c.gap)
             subproblems.append([f"k = {k}", *map(_number, numbers)])
-        work = [["solver", "p", "statement", "rate", "exponent", "work", "evaluations", "holds"]]
+        named = (
+            ["work", "with the paper's search"] if self.search == "lanczos" else ["work", "with the search that runs"]
+        )
+        other = "paper" if self.search == "lanczos" else "lanczos"
+        work = [["solver", "p", "statement", "rate", "exponent", "work", named, "evaluations", "holds"]]
         for forecast in self.solvers:
             for bound in forecast.bounds:
-                numbers = (bound.exponent, bound.work, bound.evaluations, bound.holds)
+                numbers = (bound.exponent, bound.work, bound.by_search[other], bound.evaluations, bound.holds)
                 head = [forecast.solver, _number(forecast.success), bound.statement, bound.rate]
                 work.append(head + [_number(v) for v in numbers])
         boosted = [[f"to p = {self.probability:g}", "copies", "work"]]
@@ -127,6 +134,7 @@ def predict(
     feasibility: float | None = None,
     probability: float = 0.95,
     sharp: bool = False,
+    search: SearchKind = "lanczos",
     seed: int = 0,
 ) -> Prediction:
     """What Theorems 2.1, 4.2, 4.4 and 4.6 say about a run of `minimize` from x0 with lam_0 = 0.
@@ -138,7 +146,8 @@ def predict(
     - `penalty`, `growth`: al_0 and beta, as in `minimize`.
     - `feasibility`: the tolerance of |c|; default: the gradient tolerance.
     - `probability`: what boosting is priced for.
-    - `sharp`: the sharper constants of `theory.constants`.
+    - `sharp`: the sharper constants of `theory.constants` and of `theory.spider`, as the theory modes have them.
+    - `search`: what a search for negative curvature costs: as much as the one that runs, "lanczos", or the "paper"'s.
     """
     gradient, curvature = _tolerances(tol)
     known, estimated = _constants(problem, x0, constants, seed)
@@ -156,13 +165,16 @@ def predict(
         )
         for k in (0, last)
     ]
-    asked = {"feasibility_tolerance": feasible, "sharp": sharp}
+    population = _population(problem)
+    asked = {"feasibility_tolerance": feasible, "sharp": sharp, "population": population}
     return Prediction(
         gradient_tolerance=gradient,
         curvature_tolerance=curvature,
         feasibility_tolerance=feasible,
         probability=probability,
         estimated=estimated,
+        search=search,
+        population=population,
         constants=known,
         schedule=schedule,
         iterations=last,
@@ -171,7 +183,8 @@ def predict(
         first=ends[0],
         last=ends[1],
         solvers=tuple(
-            _forecast(name, known, schedule, (gradient, curvature), ends, probability, asked) for name in SOLVERS
+            _forecast(name, known, schedule, (gradient, curvature), ends, probability, search, asked)
+            for name in SOLVERS
         ),
         single_loop=single_forecast(known, gradient, curvature, feasible, probability, known.dimension, sharp)
         if known.constraint_count and (isinstance(problem, ProblemConstants) or is_covered(problem))
@@ -186,13 +199,18 @@ def _forecast(
     tolerances: tuple[float, float],
     ends: list[SubproblemConstants],
     probability: float,
+    search: SearchKind,
     asked: dict[str, Any],
 ) -> Forecast:
     module = SOLVERS[name]
     bounds = []
     for statement in ("deterministic", "probabilistic"):
         rate = solver_rate(name, statement)
-        run = sample_complexity(name, known, schedule, *tolerances, gap_bound=statement, **asked)
+        runs = {
+            kind: sample_complexity(name, known, schedule, *tolerances, gap_bound=statement, search=kind, **asked)
+            for kind in KINDS
+        }
+        run = runs[search]
         bounds.append(
             Bound(
                 statement=statement,
@@ -201,10 +219,12 @@ def _forecast(
                 work=run.cost.total,
                 evaluations=run.evaluations,
                 holds=run.work_probability,
+                by_search={kind: each.cost.total for kind, each in runs.items()},
             )
         )
-    boosted = sample_complexity(name, known, schedule, *tolerances, probability=probability, **asked)
-    first, last = (module.parameters(constants, *tolerances) for constants in ends)
+    boosted = sample_complexity(name, known, schedule, *tolerances, probability=probability, search=search, **asked)
+    formulas = {key: asked[key] for key in ("sharp", "population")}
+    first, last = (parameters_of(name, constants, *tolerances, **formulas) for constants in ends)
     return Forecast(
         solver=name,
         success=module.SUCCESS_PROBABILITY,
@@ -257,6 +277,14 @@ def _constants(
             "pass x0, or constants=theory.ProblemConstants(...)",
         )
     return estimate(problem, x0, seed=seed), True
+
+
+def _population(problem: Problem | ProblemConstants) -> Count | None:
+    """Thetas in a full pass over a problem whose sources are finite, 1 where nothing is sampled."""
+    if isinstance(problem, ProblemConstants):
+        return None
+    sizes = [source.size for source in problem.sources]
+    return None if None in sizes else max((size for size in sizes if size is not None), default=1)
 
 
 def _number(value: Any) -> str:

@@ -2,6 +2,8 @@
 
 from . import (
     boosting,
+    concentration,
+    expectation,
     gap,
     merit,
     natasha2,
@@ -36,6 +38,7 @@ from .constants import (
     subproblem_constants,
 )
 from .estimates import estimate
+from .expectation import ExpectedPoint, expected_point
 from .outer import (
     Schedule,
     dual_bound,
@@ -53,6 +56,7 @@ from .work import Cost, Work
 __all__ = [
     "Affine",
     "Cost",
+    "ExpectedPoint",
     "Prediction",
     "ProblemConstants",
     "Rate",
@@ -62,11 +66,14 @@ __all__ = [
     "Work",
     "boost",
     "boosting",
+    "concentration",
     "copies",
     "dual_bound",
     "dual_bound_total",
     "dual_sample_size",
     "estimate",
+    "expectation",
+    "expected_point",
     "feasibility_bound",
     "gap",
     "general_rate",

@@ -15,12 +15,13 @@ the constants of n1, n2 and the number of steps open. Derived here, for an exact
 With t = 0.64, a = 0.0142, b = 0.04 the factors are 0.45 and 1, and k = 0.00457; a is where n1 times the steps is least.
 eps = min(eps_g/0.45, eps_H^2/L_H). A tenth of a is spent on a random perturbation of g: with it, d is almost surely in the
 Krylov space of g, where it is computed. Over T steps, each estimate fails with probability 1/(6T) (Pinelis' inequality for
-the gradient, Tropp's for the Hessian), together with at most 1/3.
+the gradient, the matrix Hoeffding inequality of `concentration` for the Hessian), together with at most 1/3.
 """
 
 import math
 from dataclasses import dataclass
 
+from . import concentration
 from .boosting import verification_batch
 from .checks import check_positive, count
 from .constants import SubproblemConstants
@@ -50,7 +51,7 @@ class Parameters:
     steps: Count  # T
 
     def hessian_batch(self, dimension: Count) -> Count:
-        """n2 = ceil(8 (s_H/t)^2 ln(2 d/p)): |B - hess L| <= t with probability at least 1 - p (Tropp 2012, theorem 1.3)."""
+        """n2 = ceil(2 (s_H/t)^2 ln(2 d/p)): |B - hess L| <= t with probability at least 1 - p (`concentration.matrices`)."""
         return count(self.hessian_factor * (math.log(dimension) + self.hessian_logarithm))
 
 
@@ -64,7 +65,7 @@ def parameters(
     """The parameters for the tolerances that the returned point has to meet.
 
     eps = min(eps_g/0.45, eps_H^2/L_H), r = 0.64 sqrt(eps/L_H), T = ceil(Delta/(k sqrt(eps^3/L_H))) + 1,
-    n1 = ceil(2 (s_g/(0.9 a eps))^2 ln(12 T)), n2 = ceil(8 (s_H/(b sqrt(L_H eps)))^2 ln(12 T d)).
+    n1 = ceil(2 (s_g/(0.9 a eps))^2 ln(12 T)), n2 = ceil(2 (s_H/(b sqrt(L_H eps)))^2 ln(12 T d)).
     """
     check_positive(gradient_tolerance=gradient_tolerance, curvature_tolerance=curvature_tolerance)
     bend = constants.hessian_lipschitz
@@ -78,8 +79,8 @@ def parameters(
         accuracy=eps,
         gradient_batch=population if population is not None and exact else batch,
         exact_gradients=exact,
-        hessian_factor=8 * (constants.hessian_noise / accuracy) ** 2,
-        hessian_logarithm=math.log(2 / failure),
+        hessian_factor=concentration.matrix_factor(constants.hessian_noise, accuracy),
+        hessian_logarithm=concentration.matrix_logarithm(failure),
         perturbation=PERTURBATION * error,
         radius=STOP * math.sqrt(eps / bend),
         steps=steps,

@@ -1,4 +1,4 @@
-"""What repeated independent runs prove about a success probability: exact one-sided Clopper-Pearson bounds."""
+"""What repeated independent runs prove about a success probability (Definition 1.2): exact one-sided Clopper-Pearson bounds."""
 
 import math
 

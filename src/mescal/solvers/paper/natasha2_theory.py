@@ -5,20 +5,10 @@
     until N1 pairs are stored;  (x, x^) uniform over them
     return SGD3SC(W, x^),  W = L + L_g max(0, |z - x| - d/L_H)^2 + iota |z - x^|^2
 
-Guarantee, for X = R^d: |grad L| <= eps_g and lambda_min >= -eps_H with probability at least 2/3, for suitable free
-constants. Deviations from the paper are those of `theory.natasha2`, `natasha15` and `sgd3sc`; with X smaller than R^d moves
-are projected.
-
-The free constants. The paper leaves c_L, ..., c_T to the user, and with all of them 1 the method may stand still: where
-s_g <= eps_g it has B' = 1, and a sub-epoch can only choose its own start. `FREE` follows from what each must achieve:
-
-- c_B = 64: the snapshot errs by eps_g/8.
-- c_eta = 1/10, as in `theory.natasha2`; c_q = 1/2: a sub-epoch moves for the time B' eta = c_eta/(c_q^3 iota) = 0.8/iota,
-  about as far as its regulariser lets it.
-- c_N = 64: a uniform step of a sub-epoch lowers V by about |grad V|^2/(4 iota), so that over the N1 q sub-epochs of a run
-  the mean of |grad V|^2 is about 4 iota Delta/(N1 q) = eps_g^2/16. The minimiser of W has |grad L| <= 2 |grad V(x^)|, which
-  then exceeds eps_g with probability at most 1/4 (Markov).
-- c_T = 64: the last phase errs by about eps_g/8.
+Guarantee, for X = R^d: |grad L| <= eps_g and lambda_min >= -eps_H with probability at least 2/3, for suitable free constants;
+for those of `theory.natasha2.FreeConstants`, which predictions use, too, it is argued there and not proved, and a run whose promise
+rests on it says so. Deviations from the paper are those of `theory.natasha2`, `natasha15` and `sgd3sc`; with X smaller than R^d
+moves are projected.
 """
 
 from typing import Any, ClassVar
@@ -41,11 +31,10 @@ from .theory_mode import (
     fair_sign,
     finite,
     known_constants,
+    look,
     replaces,
     search_plan,
 )
-
-FREE = natasha2.FreeConstants(batch=64.0, sub_epochs=0.5, iterations=64.0, final_steps=64.0)
 
 
 class Natasha2Plan(eqx.Module):
@@ -84,7 +73,7 @@ class Natasha2Theory(TheorySolver):
     guarantee: ClassVar[float | None] = natasha2.SUCCESS_PROBABILITY
     chunk: ClassVar[int] = 8  # a step is a whole epoch
 
-    free: natasha2.FreeConstants = eqx.field(static=True, default=FREE)
+    free: natasha2.FreeConstants = eqx.field(static=True, default=natasha2.FreeConstants())
     sharp: bool = eqx.field(static=True, default=False)
     search: Search = SEARCH
     surrogate: str = eqx.field(static=True, default="pair")
@@ -117,7 +106,9 @@ class Natasha2Theory(TheorySolver):
             final=pad_schedule(
                 self.name, sgd3sc.schedule(p.strong_nonconvexity, p.final_smoothness, p.final_steps), dtype
             ),
-            search=search_plan(self.name, constants, p.search_tolerance, p.search_failure, dtype),
+            search=search_plan(
+                self.name, constants, p.search_tolerance, p.search_failure, dtype, self.search, goal.dimension
+            ),
         )
 
     def sizes(self, plan):
@@ -140,7 +131,7 @@ class Natasha2Theory(TheorySolver):
     def _iterate(self, oracle, state: Natasha2State, plan: Natasha2Plan) -> Natasha2State:
         progress, z = state.progress, state.progress.z
         key_next, key_search, key_sign, key_epoch, key_pair = jax.random.split(progress.key, 5)
-        found, looked = self.search(oracle, z, plan.search.tolerance, key_search, plan.search.batch(z.size))
+        found, looked = look(self.search, oracle, z, plan.search, key_search)
 
         def escape():
             along = fair_sign(key_sign, z.dtype) * plan.curvature_step * found.direction

@@ -24,7 +24,7 @@ from ...oracle import Lagrangian, Work
 from ...theory import null_space
 from ...theory.merit import MeritConstants
 from ..base import BROKEN, EXHAUSTED, IRREGULAR, RUNNING, VERIFIED, Goal, Memory, Outcome, Progress, fresh_progress
-from .theory_mode import SEARCH, SearchPlan, TheorySolver, counts, fair_sign, finite, measure, search_plan
+from .theory_mode import SEARCH, SearchPlan, TheorySolver, counts, fair_sign, finite, look, measure, search_plan
 
 
 class NullSpacePlan(eqx.Module):
@@ -125,7 +125,15 @@ class NullSpaceTheory(TheorySolver):
             stop_threshold=number(p.stop_threshold),
             weight=number(constants.weight),
             singular_value=number(constants.singular_value),
-            search=search_plan(self.name, constants.searched, p.search_tolerance, p.search_failure, dtype),
+            search=search_plan(
+                self.name,
+                constants.searched,
+                p.search_tolerance,
+                p.search_failure,
+                dtype,
+                self.search,
+                goal.dimension,
+            ),
         )
 
     def sizes(self, plan):
@@ -156,7 +164,7 @@ class NullSpaceTheory(TheorySolver):
                 lambda o: (o.multipliers, o.penalty), oracle, (split.multipliers, jnp.zeros_like(oracle.penalty))
             )
             within: Any = Within(lagrangian, jnp.ones(z.size, bool), split.rows, jnp.zeros_like(z))
-            found, looked = self.search(within, z, plan.search.tolerance, key_search, plan.search.batch(z.size))
+            found, looked = look(self.search, within, z, plan.search, key_search)
             return fair_sign(key_sign, z.dtype) * found.direction, found.curvature, looked
 
         direction, curvature, looked = jax.lax.cond(

@@ -139,7 +139,7 @@ def _cubic_move(
 
     def advance(carry):
         krylov, _, work = carry
-        product, spent = oracle.hvp(z, krylov.basis[krylov.taken], key, batch)
+        product, spent = oracle.symmetric_hvp(z, krylov.basis[krylov.taken], key, batch)
         krylov, beta = lanczos_step(krylov, product, jnp.zeros_like(plan.rho))
         return krylov, (beta == 0) | ~jnp.isfinite(beta), work + spent
 

@@ -30,6 +30,7 @@ from .theory_mode import (
     fair_sign,
     finite,
     known_constants,
+    look,
     replaces,
     reset_gradient,
     search_plan,
@@ -96,7 +97,9 @@ class SgHvNcTheory(TheorySolver):
             first_order_reset_probability=jnp.asarray(p.first_order_reset_probability, dtype),
             second_order_reset_probability=jnp.asarray(p.second_order_reset_probability, dtype),
             path_density=jnp.asarray(p.path_density, dtype),
-            search=search_plan(self.name, constants, p.search_tolerance, p.search_failure, dtype),
+            search=search_plan(
+                self.name, constants, p.search_tolerance, p.search_failure, dtype, self.search, goal.dimension
+            ),
         )
 
     def sizes(self, plan):
@@ -120,7 +123,7 @@ class SgHvNcTheory(TheorySolver):
         first_order = jax.random.bernoulli(key_order, plan.first_order_probability)
 
         def searching():
-            found, looked = self.search(oracle, z, plan.search.tolerance, key_search, plan.search.batch(z.size))
+            found, looked = look(self.search, oracle, z, plan.search, key_search)
             return found.direction, found.negative, found.curvature, looked
 
         def passing():

@@ -28,6 +28,7 @@ from .theory_mode import (
     fair_sign,
     finite,
     known_constants,
+    look,
     reset_gradient,
     search_plan,
 )
@@ -100,7 +101,9 @@ class SpiderTheory(TheorySolver):
             steps=steps,
             step_length=jnp.asarray(p.step_length, dtype),
             stop_threshold=jnp.asarray(p.stop_threshold, dtype),
-            search=search_plan(self.name, constants, p.search_tolerance, p.search_failure, dtype),
+            search=search_plan(
+                self.name, constants, p.search_tolerance, p.search_failure, dtype, self.search, goal.dimension
+            ),
         )
 
     def sizes(self, plan):
@@ -119,7 +122,7 @@ class SpiderTheory(TheorySolver):
         begins = t % plan.block_steps == 0
 
         def searching():
-            found, looked = self.search(oracle, z, plan.search.tolerance, key_search, plan.search.batch(z.size))
+            found, looked = look(self.search, oracle, z, plan.search, key_search)
             return fair_sign(key_sign, z.dtype) * found.direction, found.curvature, looked
 
         direction, curvature, looked = jax.lax.cond(

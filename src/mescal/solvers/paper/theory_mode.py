@@ -10,6 +10,7 @@ when it used up its steps without; as BROKEN when an estimate was not finite, wi
 import abc
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -18,10 +19,11 @@ import jax.numpy as jnp
 
 from ...checks import one_of, real_number
 from ...compiling import compiled
-from ...curvature import Lanczos, Search
+from ...curvature import Found, Lanczos, Search, TheoryOja
+from ...curvature.base import Known
 from ...errors import InputError, InputTypeError
 from ...oracle import Lagrangian, Work
-from ...theory import negative_curvature
+from ...theory import concentration, negative_curvature
 from ...theory.constants import ProblemConstants, SubproblemConstants
 from ..base import Goal, Outcome, SubSolver
 from ..move import paired_differences
@@ -30,16 +32,21 @@ from ..reset import regularity
 LARGEST = 2**31 - 1  # what a 32-bit counter holds
 
 # One batch, as large as the theorem asks, from the start: no growing from small ones. The random start fails far less
-# often than any theorem allows, at the price of a logarithm; up to 256 variables the Krylov space is complete anyway.
+# often than any theorem allows, at the price of a logarithm. Up to 256 variables the Krylov space is complete; beyond, a plan
+# that may need more steps is refused (`search_plan`).
 SEARCH = Lanczos(steps=256, first_batch=LARGEST, failure=1e-9)
 
 
 class SearchPlan(eqx.Module):
-    """Tolerance of a search, and what its batch b = ceil(a (ln d + l)) takes for d variables (sub-sampled Lanczos)."""
+    """Tolerance of a search, and what its batch b = ceil(a (ln d + l)) takes for d variables (sub-sampled Lanczos).
+
+    Oja's method and Neon2, where they were asked for, have their parameters from `known`: those of this subproblem.
+    """
 
     tolerance: jax.Array
     factor: jax.Array  # a = 128 (s_H/t)^2
     logarithm: jax.Array  # l = ln(4/p)
+    known: Known | None
 
     def batch(self, dimension: int) -> jax.Array:
         """Thetas that a search in `dimension` variables looks at together, on 32 bits."""
@@ -185,15 +192,77 @@ def counts(name: str, **numbers: int) -> list[jax.Array]:
     return [jnp.int32(number) for number in numbers.values()]
 
 
-def search_plan(name: str, constants: SubproblemConstants, tolerance: float, failure: float, dtype: Any) -> SearchPlan:
-    """The search at this tolerance and failure probability; see `theory.negative_curvature.lanczos`."""
-    one = negative_curvature.lanczos(constants, tolerance, failure, dimension=1)
-    counts(name, thetas_of_a_search=2 * one.batch)
+def search_plan(
+    name: str,
+    constants: SubproblemConstants,
+    tolerance: float,
+    failure: float,
+    dtype: Any,
+    search: Search = SEARCH,
+    dimension: int = 1,
+) -> SearchPlan:
+    """The search at this tolerance and failure probability; see `theory.negative_curvature`.
+
+    Raises where a search may need more steps than it has, since its "none" would then be unproven.
+    """
+    asked = negative_curvature.lanczos(constants, tolerance, failure, dimension)
+    known = None
+    if isinstance(search, Lanczos):
+        counts(name, thetas_of_a_search=2 * asked.batch)
+        if asked.steps > search.steps or search.failure > failure / 2:
+            raise InputError(
+                f"a search of {name!r} may need {asked.steps:,} Lanczos steps in {dimension:,} variables and may miss with"
+                f" probability {failure / 2:.3g}; this one ends after {search.steps:,} and may miss with {search.failure:.3g}",
+                "at least as many steps, and no larger a probability",
+                f"give search=mescal.curvature.Lanczos(steps={asked.steps}, first_batch={LARGEST}, failure="
+                f"{min(failure / 2, SEARCH.failure):.1g}), which keeps steps x variables numbers, or loosen the tolerance",
+            )
+    else:
+        known = _known(name, constants, tolerance, failure, dtype, isinstance(search, TheoryOja), dimension)
+    share = negative_curvature.SHARE * tolerance
     return SearchPlan(
         jnp.asarray(tolerance, dtype),
-        jnp.asarray(128 * (constants.hessian_noise / tolerance) ** 2, dtype),
-        jnp.asarray(math.log(4 / failure), dtype),
+        jnp.asarray(concentration.matrix_factor(constants.hessian_noise, share), dtype),
+        jnp.asarray(concentration.matrix_logarithm(failure / 2), dtype),
+        known,
     )
+
+
+def _known(
+    name: str,
+    constants: SubproblemConstants,
+    tolerance: float,
+    failure: float,
+    dtype: Any,
+    theorem: bool,
+    dimension: int,
+) -> Known:
+    """What Oja's method and Neon2 are told; the theorem's counts only where its own form runs, which they may keep from it."""
+    oja = negative_curvature.oja(constants, tolerance, failure, dimension)
+    sizes = (
+        {"steps_of_a_search": oja.steps, "thetas_of_a_search": oja.verification_batch}
+        if theorem
+        else {"none": 0, "": 0}
+    )
+    steps, batch = counts(name, **sizes)
+    number = partial(jnp.asarray, dtype=dtype)
+    return Known(
+        gradient_lipschitz=number(constants.gradient_lipschitz),
+        hessian_noise=number(constants.hessian_noise),
+        hessian_lipschitz=number(constants.hessian_lipschitz),
+        failure=number(failure),
+        runs=jnp.int32(oja.runs),
+        steps=steps,
+        step_size=number(oja.step_size),
+        verification_batch=batch,
+        threshold=number(oja.threshold),
+    )
+
+
+def look(search: Search, oracle: Lagrangian, z: jax.Array, plan: Any, key: jax.Array) -> tuple[Found, Work]:
+    """A search as a plan has it."""
+    told = search.told(getattr(plan, "known", None))
+    return told(oracle, z, plan.tolerance, key, plan.batch(z.size))
 
 
 def reset_gradient(

@@ -15,7 +15,7 @@ from ...curvature import Search
 from ...oracle import Lagrangian, Tally
 from ...theory.boosting import Boost
 from ...theory.constants import SubproblemConstants
-from .theory_mode import SearchPlan, counts, reset_gradient, search_plan
+from .theory_mode import SearchPlan, counts, look, reset_gradient, search_plan
 
 
 class Verdict(NamedTuple):
@@ -47,7 +47,8 @@ def verify(
     """Check a point that the solver `name` returned; `constants` are those of the subproblem."""
     (batch,) = counts(name, gradients_of_a_verification=boost.verification_batch)
     exact = oracle.population is not None and boost.verification_batch >= oracle.population
-    plan = search_plan(name, constants, boost.search_tolerance, boost.verification_failure, z.dtype)
+    asked = boost.search_tolerance, boost.verification_failure
+    plan = search_plan(name, constants, *asked, z.dtype, search, z.size)
     stationarity, negative, work = _look(search, oracle, z, Checks(batch, jnp.asarray(exact), plan), key)
     norm, found = float(stationarity), bool(negative)
     return Verdict(norm <= boost.accept and not found, norm, found, work.tally())
@@ -57,5 +58,5 @@ def verify(
 def _look(search: Search, oracle: Lagrangian, z: jax.Array, checks: Checks, key: jax.Array) -> Any:
     key_gradient, key_search = jax.random.split(key)
     gradient, spent = reset_gradient(oracle, z, key_gradient, checks.batch, checks.exact)
-    found, looked = search(oracle, z, checks.search.tolerance, key_search, checks.search.batch(z.size))
+    found, looked = look(search, oracle, z, checks.search, key_search)
     return jnp.linalg.norm(oracle.project_tangent(z, -gradient)), found.negative, spent + looked
