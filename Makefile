@@ -23,7 +23,7 @@ PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=$(WORKER
 export PYRIGHT_PYTHON_GLOBAL_NODE := 0
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help setup demo test quick test-slow fuzz check lint types fast fix bench bench-gpu docs clean
+.PHONY: help setup demo test quick test-slow fuzz check lint types fast fix bench bench-gpu docs examples clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -94,6 +94,9 @@ bench-gpu: $(STAMP)  ## the same for an accelerator, on a machine that has one
 docs: $(STAMP)  ## build the documentation into docs/_build/html; a warning is an error
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -d docs/_build/doctrees -b html docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
+
+examples: $(STAMP)  ## run every script of the gallery; each holds what it asserts
+	$(PYTEST) -m "slow or not slow" tests/examples
 
 clean:  ## remove caches and build products; .venv and runs/ stay
 	rm -rf build dist docs/_build .pytest_cache .ruff_cache .hypothesis

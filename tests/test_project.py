@@ -298,6 +298,7 @@ def test_make_help_lists_every_target(arguments):
         "bench",
         "bench-gpu",
         "docs",
+        "examples",
         "clean",
     ]
 
@@ -306,6 +307,55 @@ def test_ci_runs_what_a_person_runs():
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
     assert script.read_text(encoding="utf-8").rstrip().endswith("\nmake test")
+
+
+def workflows() -> dict[str, dict]:
+    """What is hosted elsewhere, by file; YAML reads the word `on` as a truth value."""
+    yaml = pytest.importorskip("yaml", reason="PyYAML comes with myst-parser, of the extra docs")
+    found = {path.name: yaml.safe_load(path.read_text("utf-8")) for path in (ROOT / ".github/workflows").glob("*.yml")}
+    assert set(found) == {"test.yml", "weekly.yml"}
+    return found
+
+
+def steps_of(workflow: dict) -> list[dict]:
+    return [step for job in workflow["jobs"].values() for step in job["steps"]]
+
+
+def test_workflows_may_read_and_nothing_else():
+    for name, workflow in workflows().items():
+        assert workflow["permissions"] == {"contents": "read"}, name
+        assert {"name", "permissions", "jobs", True} <= set(workflow), name
+        for job in workflow["jobs"].values():
+            assert "permissions" not in job and job["timeout-minutes"] > 0, name
+        for step in steps_of(workflow):
+            assert ("uses" in step) != ("run" in step), (name, step)
+            assert "uses" not in step or re.fullmatch(r"actions/[\w-]+@(v\d+|[0-9a-f]{40})", step["uses"]), (name, step)
+
+
+def test_workflows_run_what_a_person_runs():
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.M))
+    hooks = [(ROOT / ".pre-commit-config.yaml").read_text("utf-8")]
+    runs = [step["run"] for workflow in workflows().values() for step in steps_of(workflow) if "run" in step]
+    called = [target for text in runs + hooks for target in re.findall(r"\bmake ([a-z-]+)", text)]
+    assert {"setup", "test", "docs", "examples", "types"} <= set(called) <= targets
+
+
+def test_workflows_cover_the_pythons_and_the_floor_of_jax():
+    matrix = workflows()["test.yml"]["jobs"]["test"]["strategy"]["matrix"]
+    assert PYPROJECT["project"]["requires-python"] == f">={matrix['python'][0]}"
+    assert matrix["python"] == ["3.11", "3.12", "3.13", "3.14"]
+    assert {entry["jax"] for entry in matrix["include"]} == {"oldest", "newest"}
+    (floor,) = (r.specifier for r in map(Requirement, PYPROJECT["project"]["dependencies"]) if r.name == "jax")
+    (oldest,) = (step["run"] for step in steps_of(workflows()["test.yml"]) if "jax==" in step.get("run", ""))
+    assert str(floor) + ".0" == ">=" + re.findall(r"jax==([\d.]+)", oldest)[0]
+
+
+def test_hooks_before_a_commit_are_tools_of_the_environment():
+    yaml = pytest.importorskip("yaml", reason="PyYAML comes with myst-parser, of the extra docs")
+    (local,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))["repos"]
+    assert local["repo"] == "local"
+    for hook in local["hooks"]:
+        assert hook["language"] == "system" and hook["entry"].startswith((".venv/bin/ruff ", "make ")), hook
 
 
 # --- documentation ----------------------------------------------------------------------------------------------------

@@ -87,11 +87,19 @@ def public_functions() -> list[tuple[str, str]]:
     return found
 
 
-def test_pages_that_name_files_name_files_that_exist():
-    """The table of the mathematics points into the package."""
-    named = set(re.findall(r"`((?:\w+/)+(?:\w+\.py)?)`", (DOCS / "mathematics.md").read_text(encoding="utf-8")))
+@pytest.mark.parametrize("page", ["mathematics", "glossary"])
+def test_pages_that_name_files_name_files_that_exist(page):
+    """Their tables point into the package."""
+    named = set(re.findall(r"`((?:\w+/)+(?:\w+\.py)?)`", (DOCS / f"{page}.md").read_text(encoding="utf-8")))
     assert len(named) > 20
     assert [path for path in sorted(named) if not (DOCS.parent / "src" / "mescal" / path).exists()] == []
+
+
+def test_the_glossary_has_a_line_for_each_word_and_no_more():
+    text = (DOCS / "glossary.md").read_text(encoding="utf-8")
+    words = re.findall(r"^\| ([\w -]+) \| .+ \| `.+` \|$", text, re.M)
+    assert len(words) == len(set(words)) == text.count("\n| ") - text.count("\n| word |") > 30
+    assert {"theta", "face", "reset", "look", "leg", "epoch", "escape", "price"} <= set(words)
 
 
 def test_the_page_of_promises_names_tests_that_exist():

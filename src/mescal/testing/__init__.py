@@ -1,7 +1,10 @@
-"""Helpers for the people who bring their own: Taylor checks, counts of calls, traces and compilations, a suite for sets."""
+"""Helpers for the people who bring their own: Taylor checks, counts of calls, traces and compilations, conformance suites for sets, solvers and
+baselines."""
 
+from .baseline_conformance import BASELINE_CHECKS as BASELINE_CHECKS, check_baseline as check_baseline
 from .counting import Calls as Calls, count_calls as count_calls
 from .set_conformance import check_set as check_set
+from .solver_conformance import SOLVER_CHECKS as SOLVER_CHECKS, check_solver as check_solver
 from .taylor import Slopes as Slopes, check_derivatives as check_derivatives, taylor_slopes as taylor_slopes
 from .tracing import (
     Compilations as Compilations,

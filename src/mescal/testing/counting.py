@@ -1,7 +1,8 @@
 """Instrumented functions: how often a problem's function is really evaluated, differentiated, and differentiated twice.
 
-`count_calls(fn)` returns a function with the same values and derivatives that counts, per sample, while compiled programs
-run: the counts are those of the executed program, not of its trace.
+`count_calls(fn)` returns a function with the same values and derivatives that counts, per sample and point, while compiled
+programs run: the counts are those of the executed program, not of its trace. Several directions at one point, the columns of a
+Hessian, are one evaluation.
 """
 
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from jax.experimental import io_callback
 
 
 class Calls:
-    """Rows on which a function was evaluated (`values`), linearised (`gradients`), linearised twice (`hvps`)."""
+    """Pairs of a row and a point where a function was evaluated (`values`), linearised (`gradients`) or twice so (`hvps`)."""
 
     def __init__(self):
         self.counts = [0, 0, 0]
@@ -24,9 +25,9 @@ class Calls:
         """Back to zero."""
         self.counts = [0, 0, 0]
 
-    def add(self, order: int, rows: Any):
+    def add(self, order: int, rows: int):
         """Called by the running program."""
-        self.counts[order] += int(np.size(rows))
+        self.counts[order] += rows
 
     @property
     def values(self) -> int:
@@ -53,9 +54,14 @@ def count_calls(fn: Callable) -> tuple[Callable, Calls]:
 
     def note(order: int, x: Any, sample: Any) -> Any:
         """x, unchanged, in a way that makes whatever uses it wait for the count."""
-        # The operand depends on the sample alone: batched with it, never differentiated.
-        marker = jax.lax.stop_gradient(jnp.ravel(jax.tree.leaves(sample)[0])[0].astype(jnp.float32))
-        zero = io_callback(partial(_add, calls, order), jax.ShapeDtypeStruct((), jnp.float32), marker)
+        # The operand depends on x and on the sample: batched with both. Infinity must not make what is not a number of it.
+        marks = [
+            jnp.ravel(leaf)[0].astype(jnp.float32)
+            for leaf in (*jax.tree.leaves(x), *jax.tree.leaves(sample))
+            if leaf.size
+        ]
+        marker = jnp.any(jnp.stack(marks) > 0).astype(jnp.float32)
+        zero = _counter(partial(_add, calls, order))(jax.lax.stop_gradient(marker))
         return jax.tree.map(lambda leaf: leaf + zero.astype(leaf.dtype), x)
 
     @jax.custom_jvp
@@ -79,6 +85,28 @@ def count_calls(fn: Callable) -> tuple[Callable, Calls]:
     return counted, calls
 
 
-def _add(calls: Calls, order: int, rows: Any) -> np.ndarray:
+def _counter(add: Callable, rows: int = 1) -> Callable:
+    """A function of a number that is 0, and calls `add` when it runs: once for a whole batch, with its size."""
+
+    @jax.custom_batching.custom_vmap
+    def batched(marker):
+        return io_callback(partial(add, rows), jax.ShapeDtypeStruct((), jnp.float32), marker)
+
+    @batched.def_vmap
+    def _(size, _, marker):
+        return _counter(add, rows * size)(marker[0]), False
+
+    @jax.custom_jvp
+    def counter(marker):
+        return batched(marker)
+
+    @counter.defjvp
+    def _(primals, _):  # a constant
+        return counter(*primals), jnp.zeros((), jnp.float32)
+
+    return counter
+
+
+def _add(calls: Calls, order: int, rows: int, marker: Any) -> np.ndarray:
     calls.add(order, rows)
-    return np.zeros(np.shape(rows), np.float32)
+    return np.zeros((), np.float32)
