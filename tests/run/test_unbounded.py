@@ -8,7 +8,7 @@ import pytest
 import mescal
 from mescal import E, Status, sets
 
-PRACTICAL = tuple(name for name in mescal.solvers.names() if mescal.solvers.get(name).guarantee is None)
+PRACTICAL = tuple(name for name in mescal.solvers.names() if mescal.solvers.get(name).mode == "practical")
 ENDLESS = {
     "x": (lambda x: x[0], [0.5], {}, sets.Reals()),
     "-x^2": (lambda x: -(x[0] ** 2), [0.0], {}, sets.Reals()),

@@ -12,7 +12,7 @@ import mescal
 from mescal import E, sets
 from tests.solvers.bounded_saddles import KINDS, saddle
 
-PRACTICAL = tuple(name for name in mescal.solvers.names() if mescal.solvers.get(name).guarantee is None)
+PRACTICAL = tuple(name for name in mescal.solvers.names() if mescal.solvers.get(name).mode == "practical")
 TOL, NOISY = 0.01, 0.05
 
 

@@ -12,7 +12,7 @@ from mescal import E
 from mescal.solvers import Spider
 from mescal.testing import Traces, count_compilations, count_traces
 
-PRACTICAL = tuple(name for name in mescal.solvers.names() if mescal.solvers.get(name).guarantee is None)
+PRACTICAL = tuple(name for name in mescal.solvers.names() if mescal.solvers.get(name).mode == "practical")
 TRACES = 4  # readings of a function per solve: the solver's and the judge's types, and what is left for retries
 D = 3
 

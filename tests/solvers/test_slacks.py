@@ -12,7 +12,7 @@ import pytest
 import mescal
 from mescal import E
 
-PRACTICAL = tuple(name for name in mescal.solvers.names() if mescal.solvers.get(name).guarantee is None)
+PRACTICAL = tuple(name for name in mescal.solvers.names() if mescal.solvers.get(name).mode == "practical")
 RNG = np.random.default_rng(4)
 A, B = RNG.normal(size=(30, 3)) / 4 + np.array([1.0, 0.5, -1.0]), RNG.normal(size=(30, 3)) / 4
 BOUND, WEIGHTS = np.array([0.2, 3.0, -0.5]), np.array([1.0, 30.0, 1.0])

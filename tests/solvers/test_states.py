@@ -8,7 +8,7 @@ import mescal
 from mescal import E
 from mescal.run import mescal as method
 
-PRACTICAL = tuple(name for name in mescal.solvers.names() if mescal.solvers.get(name).guarantee is None)
+PRACTICAL = tuple(name for name in mescal.solvers.names() if mescal.solvers.get(name).mode == "practical")
 
 
 def leaves(state) -> list[tuple[str, str, str, tuple[int, ...]]]:

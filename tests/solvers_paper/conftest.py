@@ -69,7 +69,7 @@ TRACES: list[str] = []
 @eqx.filter_jit
 def advance(solver, oracle, state, plan, calls):
     """At most `calls` steps."""
-    TRACES.append(solver.name)
+    TRACES.append(getattr(solver, "name", type(solver).__name__))
 
     def body(carry):
         return carry[0] + 1, solver.step(oracle, carry[1], plan)

@@ -48,6 +48,7 @@ from .status import Status
 from .unbounded import on_a_ray
 
 if TYPE_CHECKING:
+    from .paper_schedule import PaperSchedule
     from .theory_schedule import TheorySchedule
 
 SURVEY = 1 << 30  # what random numbers of a run are for: outer iterations have smaller numbers
@@ -68,9 +69,9 @@ class Notes:
 
 @dataclass(frozen=True)
 class Mescal:
-    """The method; in a theory mode with the schedule of its theorem."""
+    """The method; in a theory mode with the schedule of its theorem, in a paper mode with that of section 5."""
 
-    schedule: "TheorySchedule | None" = None
+    schedule: "TheorySchedule | PaperSchedule | None" = None
 
     def cap(self, here: Setup) -> int:
         """Outer iterations at most."""
@@ -133,6 +134,7 @@ class Mescal:
             state,
             work=state.work + progress.work.tally() + spent,
             searches=state.searches + progress.searches.tally(),
+            judged=state.judged + outcome.watched,
             memory=leg.inner.memory,
         )
         ended = int(progress.status)
@@ -219,7 +221,7 @@ def prepare(problem: Problem, x0: Any, solver: Solver, settings: Settings, warm:
     here = set_up(problem, warm.x if x0 is None and warm is not None else x0, solver, settings)
     with here.watchdog:
         state, seen = _start(here, warm, set_slack=warm is None or x0 is not None)
-        if here.solver.single_loop and here.solver.guarantee is None:
+        if here.solver.single_loop and here.solver.mode == "practical":
             from .single_loop import begun  # here: MESCAL needs nothing of it
 
             return begun(here, state, seen.probe)
@@ -227,9 +229,12 @@ def prepare(problem: Problem, x0: Any, solver: Solver, settings: Settings, warm:
             from .single_theory import begun
 
             return begun(here, state, seen.probe)
-        if here.solver.guarantee is None:
+        if here.solver.mode == "practical":
             return Run(Mescal(), here, state, seen.probe)
-        from .theory_schedule import make_schedule  # here: practical modes need nothing of the theory
+        if here.solver.mode == "paper":
+            from .paper_schedule import make_schedule  # here: practical modes need none
+        else:
+            from .theory_schedule import make_schedule
 
         state, schedule = make_schedule(here, state)
     return Run(Mescal(schedule), replace(here, warnings=(*here.warnings, *schedule.warnings)), state, seen.probe)
@@ -252,7 +257,7 @@ def _start(here: Setup, warm: Start | None, set_slack: bool) -> tuple[State, Sur
     if set_slack and layout.slack_size:
         best = np.maximum(z[x.size :] - seen.constraint[layout.inequality], 0)
         z = np.concatenate([x, best.astype(here.dtype)])
-    if settings.outer.scale and solver.guarantee is None:  # formulas have units, and constants those of f and c
+    if settings.outer.scale and solver.mode == "practical":  # plans have units, and those of f and c
         scales = choose_scales(seen.objective_size, seen.constraint_sizes)
     if warm is not None:
         penalty = max(settings.outer.penalty, scales.scaled_penalty(warm.penalty))

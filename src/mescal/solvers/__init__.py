@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .paper.null_space_theory import NullSpaceTheory as NullSpaceTheory
     from .paper.scr_theory import ScrTheory as ScrTheory
     from .paper.sg_hv_nc_theory import SgHvNcTheory as SgHvNcTheory
+    from .paper.spider_paper import SpiderPaper as SpiderPaper
     from .paper.spider_theory import SpiderTheory as SpiderTheory
     from .scr import Scr as Scr
     from .sg_hv_nc import SgHvNc as SgHvNc

@@ -84,6 +84,7 @@ class Goal(NamedTuple):
     far: float = float("inf")  # |x| beyond it ends a solve as FARAWAY: the problem may be unbounded
     weak: float = 0.0  # a multiplier of a bound that the judge takes for zero
     dimension: int = 1  # variables, slacks included: what the searches of theory modes are planned for
+    penalty: float = 1.0  # al_k, by which the lengths of a paper mode fall
 
 
 class Outcome(NamedTuple):
@@ -107,12 +108,16 @@ class Outcome(NamedTuple):
     dual: Any = (
         None  # the mean of C on a dual sample of its own, where the multipliers move by another than `constraint`
     )
+    watched: Tally = Tally()  # what looking at the solve from outside cost, which is no work of its
 
 
 class Solver(eqx.Module):
     """Settings of what `minimize(solver=...)` takes; `sized` makes them a sub-solver for a problem."""
 
     name: ClassVar[str]
+    mode: ClassVar[str] = (
+        "practical"  # or "theory", with parameters from formulas, or "paper", with parameters set by hand
+    )
     guarantee: ClassVar[float | None] = None
 
     def __check_init__(self):

@@ -1,5 +1,4 @@
-"""Helpers for the people who bring their own: Taylor checks, counts of calls, traces and compilations, conformance suites for sets, solvers and
-baselines."""
+"""Helpers for the people who bring their own: Taylor checks, counts of calls, traces and compilations, and conformance suites."""
 
 from .baseline_conformance import BASELINE_CHECKS as BASELINE_CHECKS, check_baseline as check_baseline
 from .counting import Calls as Calls, count_calls as count_calls

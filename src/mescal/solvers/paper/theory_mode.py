@@ -85,6 +85,7 @@ class TheorySolver(SubSolver):
     - `option`: of Algorithm 1: `"II"`, with that probability, or `"I"`, in expectation.
     """
 
+    mode: ClassVar[str] = "theory"
     host: ClassVar[bool] = False
     chunk: ClassVar[int] = 1024
 
