@@ -7,9 +7,10 @@ import pytest
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-import mescal
+from benchmarks._census import census
 from mescal.estimators import ConstrainedClassifier, FairClassifier, NeymanPearsonClassifier, rate
-from mescal.estimators.rows import Scaling, bucket_columns, bucket_rows
+from mescal.estimators.rows import Scaling, bucket_columns, bucket_rows, pad
+from mescal.estimators.statement import Labelled, apart, make_rows
 from mescal.testing import count_compilations
 
 pytestmark = pytest.mark.quick
@@ -124,13 +125,41 @@ def test_any_jax_model_by_argument(data):
 
 @pytest.mark.slow
 def test_large_data_are_finished_exactly_too():
-    """Beyond 8192 rows SPIDER samples in float32; what it hands over is finished in float64 on all rows."""
+    """SPIDER samples 9000 rows in float32; what it hands over is finished in float64 on all rows."""
     rng = np.random.default_rng(2)
     X = rng.normal(size=(9000, 5))
     y = (X[:, 0] + rng.normal(size=9000) > 0.5).astype(int)
-    fits = [NeymanPearsonClassifier(0.1, random_state=seed).fit(X, y) for seed in (0, 1)]
-    assert {model.result_.solver for model in fits} == {"spider"}
+    fits = [NeymanPearsonClassifier(0.1, solver="spider", random_state=seed).fit(X, y) for seed in (0, 1)]
     assert all(model.certificate_.passes(1e-8) for model in fits)
     np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, rtol=1e-9)
-    peer = NeymanPearsonClassifier(0.1, solver=mescal.solvers.NewtonCG(exact=20_000)).fit(X, y)
+    peer = NeymanPearsonClassifier(0.1).fit(X, y)
+    assert peer.result_.solver == "newton-cg"
     np.testing.assert_allclose(fits[0].coef_, peer.coef_, rtol=1e-9)
+
+
+def test_ten_groups_of_very_different_size_are_certified():
+    """32,000 people, beyond the rows of which `auto` looks at all: groups from 30 to 20,000, parity and opportunity."""
+    people = census()
+    groups, counts = np.unique(people.groups, return_counts=True)
+    assert (len(people.labels), len(groups), counts.min(), counts.max()) == (32_000, 10, 30, 20_000)
+    alike = {str(g): rate(of="positives", group=g) >= 0.8 * rate(of="positives") for g in groups}
+    for model in (FairClassifier(), ConstrainedClassifier(alike, sharpness=4.0)):
+        model.fit(people.features, people.labels, sensitive_features=people.groups)
+        assert model.certificate_.passes(1e-8) and model.result_.converged
+        assert model.result_.multipliers.keys() == model.multipliers_.keys() == model.constraints_.keys()
+        assert any(multiplier > 0.01 for multiplier in model.multipliers_.values())
+        report = model.constraint_report(people.features, people.labels, sensitive_features=people.groups)
+        assert (report["smooth_value"] >= report["smooth_bound"] - 1e-8).all()
+
+
+def test_drawn_rows_come_from_one_source_for_every_group(data):
+    """A group's weights in its own source are those of the user, however small it is: no huge ones among zeros."""
+    constraints = {"b": rate(of="positives", group="b") >= 0.8 * rate(of="positives")}
+    labelled = Labelled(data.X, data.y, np.ones(400), data.groups)
+    rows = make_rows(labelled, constraints, 1.0, 1.0)
+    sources = [pad(part, 16, "float64") for part in apart(rows, labelled, constraints)]
+    assert len(sources) == 3  # negatives; positives in b, and elsewhere
+    spread = [np.ptp(source.rates) / max(np.abs(source.rates).max(), 1e-300) for source in sources]
+    assert max(spread) < 0.2  # rows of the padding stand there once more or not at all
+    together = sum(source.rates.mean() for source in sources)
+    assert together == pytest.approx(rows.rates.sum(), abs=1e-15)

@@ -8,21 +8,21 @@ from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
+from ..certificate import Tolerance
 from . import model as models
 from .inputs import check_groups, check_known, check_positive, check_target, check_weights, labels_of
 from .predict import scores_of
 from .rates import RateConstraint, Subset
 from .rows import Scaling, bucket_columns, bucket_rows, pad
-from .solve import by_name, precision, report_failure, solve
-from .start import best_constant, first_penalty
-from .statement import Labelled, make_problem, make_rows
+from .solve import by_name, looked_at_whole, report_failure, solve
+from .start import best_constant, penalties
+from .statement import Labelled, apart, make_problem, make_rows
 
 
 class RateClassifier(ClassifierMixin, BaseEstimator):
     """Abstract: a classifier that minimises the logistic loss under constraints on rates.
 
-    A final class has the parameters `ridge, model, standardize, sharpness, solver, tol, max_outer, random_state`, and a
-    `fit` that says which constraints.
+    A final class has the parameters below, and a `fit` that says which constraints.
     """
 
     ridge: float
@@ -31,7 +31,9 @@ class RateClassifier(ClassifierMixin, BaseEstimator):
     sharpness: float
     solver: Any
     tol: float
+    feasibility: float | None
     max_outer: int
+    verbose: Any
     random_state: Any
     threshold_: float
     n_features_in_: int
@@ -55,22 +57,34 @@ class RateClassifier(ClassifierMixin, BaseEstimator):
     def _fit(self, data: Labelled, constraints: dict[str, RateConstraint], negatives: float = 1.0):
         """Scale, pad, solve, finish, judge; then what scikit-learn's users look for."""
         rows, width = bucket_rows(len(data.y)), data.features.shape[1]
-        dtype = precision(rows)
+        columns = bucket_columns(width) if self.model is None else width
+        whole = looked_at_whole(self.solver, rows, columns)
+        dtype = "float64" if whole else "float32"
         self.scaling_ = Scaling.of(data.features, data.weights) if self.standardize else Scaling.none(width)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        columns = bucket_columns(width) if self.model is None else width
         weighted = make_rows(data, constraints, negatives, self.sharpness)
         intercept, height = best_constant(weighted.loss.sum(axis=0), constraints, self.sharpness)
         if self.model is None:
             start = models.linear(columns, intercept, dtype)
         else:
             start = models.make_model(self.model, width, seed, dtype)
-        padded = pad(weighted._replace(features=self.scaling_(data.features)), columns, dtype)
-        problem = make_problem(padded, constraints, float(self.ridge))
-        settings = {"solver": self.solver, "max_outer": self.max_outer, "penalty": first_penalty(height)}
-        solved = solve(problem, start, rows, tol=self.tol, seed=seed, **settings)
-        self.result_, self.model_ = solved.result, solved.model
-        self.certificate_ = by_name(solved.certificate, tuple(constraints))
+        weighted = weighted._replace(features=self.scaling_(data.features))
+        sources = [pad(part, columns, dtype) for part in ([weighted] if whole else apart(weighted, data, constraints))]
+        tol = Tolerance(self.tol, self.tol, feasibility=self.feasibility)
+        solved = solve(
+            make_problem(sources, constraints, float(self.ridge)),
+            start,
+            rows,
+            whole=whole,
+            solver=self.solver,
+            tol=tol,
+            penalties=penalties(height, whole),
+            max_outer=self.max_outer,
+            seed=seed,
+            progress=bool(self.verbose),
+        )
+        self.result_, self.certificate_ = (by_name(told, constraints) for told in (solved.result, solved.certificate))
+        self.model_ = solved.model
         self.constraints_ = dict(constraints)
         self.multipliers_ = dict(zip(constraints, solved.multipliers.tolist(), strict=True))
         if self.model is None:
@@ -81,7 +95,7 @@ class RateClassifier(ClassifierMixin, BaseEstimator):
             for name in ("coef_", "intercept_"):
                 vars(self).pop(name, None)
         smooth = expit(self.sharpness * self._logits(data.features))
-        report_failure(solved, constraints, lambda subset: float(data.shares(subset) @ smooth), self.tol)
+        report_failure(solved, constraints, lambda subset: float(data.shares(subset) @ smooth), tol)
 
     def _logits(self, X: np.ndarray) -> np.ndarray:
         if isinstance(self.model_, models.Linear):

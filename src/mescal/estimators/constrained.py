@@ -35,14 +35,17 @@ class ConstrainedClassifier(RateClassifier):
       module, or `jax.tree_util.Partial(apply, parameters)`) that maps one row to one number, the logit.
     - `standardize`: bring columns to zero mean and unit variance first, so that ridge and tolerance do not depend on units.
     - `sharpness`: k. Larger ones bring mean probabilities closer to rates of predictions, and make the problem harder.
-    - `solver`: `"auto"`: Newton-CG on up to 8192 rows, SPIDER beyond; or any name or settings of `mescal.solvers`.
+    - `solver`: `"auto"`: exact Newton-CG on up to 2^24 numbers (500,000 rows of 32 columns), SPIDER beyond; or any name or
+      settings of `mescal.solvers`.
     - `tol`: of the certificate: stationarity, feasibility and curvature.
+    - `feasibility`: by how much constraints may be violated, where that is not to be `tol`; 0: not at all.
     - `max_outer`: outer iterations.
+    - `verbose`: show a bar while a fit goes on.
     - `random_state`: of the solver's samples and of the model's initial parameters.
 
     **Attributes:** `classes_` (the second is the positive class), `certificate_` (of the fitted model, in standardized
-    columns; what pads the data counts in it: rows of weight zero, and for the linear model columns, whose curvature is
-    ridge), `multipliers_` (by constraint), `groups_`, `model_`, `threshold_` (a logit), `result_` (the run), and for the
+    columns; what pads the data counts in it: rows that stand there once more, and for the linear model columns, whose
+    curvature is ridge), `multipliers_` (by constraint), `groups_`, `model_`, `threshold_` (a logit), `result_` (the run), and for the
     linear model `coef_` and `intercept_` in the units of X.
     """
 
@@ -57,7 +60,9 @@ class ConstrainedClassifier(RateClassifier):
         sharpness: float = 1.0,
         solver: Any = "auto",
         tol: float = 1e-4,
+        feasibility: float | None = None,
         max_outer: int = 100,
+        verbose: bool = False,
         random_state: Any = None,
     ):
         self.constraints = constraints
@@ -68,7 +73,9 @@ class ConstrainedClassifier(RateClassifier):
         self.sharpness = sharpness
         self.solver = solver
         self.tol = tol
+        self.feasibility = feasibility
         self.max_outer = max_outer
+        self.verbose = verbose
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None) -> "ConstrainedClassifier":

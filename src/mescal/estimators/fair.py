@@ -42,7 +42,9 @@ class FairClassifier(RateClassifier):
         sharpness: float = 4.0,
         solver: Any = "auto",
         tol: float = 1e-4,
+        feasibility: float | None = None,
         max_outer: int = 100,
+        verbose: bool = False,
         random_state: Any = None,
     ):
         self.group = group
@@ -54,7 +56,9 @@ class FairClassifier(RateClassifier):
         self.sharpness = sharpness
         self.solver = solver
         self.tol = tol
+        self.feasibility = feasibility
         self.max_outer = max_outer
+        self.verbose = verbose
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None) -> "FairClassifier":

@@ -52,7 +52,9 @@ class NeymanPearsonClassifier(RateClassifier):
         sharpness: float = 1.0,
         solver: Any = "auto",
         tol: float = 1e-4,
+        feasibility: float | None = None,
         max_outer: int = 100,
+        verbose: bool = False,
         random_state: Any = None,
     ):
         self.max_false_positive_rate = max_false_positive_rate
@@ -65,7 +67,9 @@ class NeymanPearsonClassifier(RateClassifier):
         self.sharpness = sharpness
         self.solver = solver
         self.tol = tol
+        self.feasibility = feasibility
         self.max_outer = max_outer
+        self.verbose = verbose
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "NeymanPearsonClassifier":

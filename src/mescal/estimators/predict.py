@@ -7,15 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from .model import logits
-from .rows import WHOLE, bucket_rows
+from .rows import POWERS, bucket_rows
 
 
 def scores_of(model: Any, features: np.ndarray) -> np.ndarray:
     """The model's logit of every row."""
     parts = []
     with jax.enable_x64(True):
-        for start in range(0, len(features), WHOLE):
-            rows = features[start : start + WHOLE]
+        for start in range(0, len(features), POWERS):
+            rows = features[start : start + POWERS]
             padded = np.concatenate([rows, np.repeat(rows[:1], bucket_rows(len(rows)) - len(rows), axis=0)])
             parts.append(np.asarray(logits(model, jnp.asarray(padded)), np.float64)[: len(rows)])
     return np.concatenate(parts)

@@ -103,6 +103,11 @@ class RateConstraint:
         """What must be at most zero."""
         return self.left - self.right if self.sign == "<=" else self.right - self.left
 
+    @property
+    def bound(self) -> float:
+        """The number on the right, once all rates are on the left."""
+        return self.right.constant - self.left.constant
+
     def __bool__(self) -> bool:
         raise InputTypeError(
             "the truth value of a constraint was asked for, as in a chained comparison 0.1 <= rate() <= 0.2",

@@ -1,7 +1,7 @@
 """Rows in buckets: arrays padded to few sizes, so that a fit on new shapes compiles nothing.
 
-Padding rows repeat the first row with weight zero in every expectation; padding columns (of the linear model alone) are zero,
-and so are their weights at the minimiser. Neither moves a value or a derivative.
+Rows are padded by rows that stand there once more, and share their weight; columns (of the linear model alone) by zeros, and
+so are their weights at the minimiser. Neither moves a value or a derivative.
 """
 
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ import numpy as np
 from .model import Row
 
 SMALLEST_ROWS, SMALLEST_COLUMNS = 512, 16
-WHOLE = 8192  # rows up to which Newton-CG looks at all of them, and powers of two are worth their padding
+POWERS = 8192  # rows up to which powers of two are worth their padding
 
 
 def bucket_rows(n: int) -> int:
     """Rows after padding: powers of two from 512 to 8192, beyond that steps of a quarter to an eighth."""
-    if n <= WHOLE:
+    if n <= POWERS:
         return max(SMALLEST_ROWS, 1 << (n - 1).bit_length())
     step = 1 << ((n - 1).bit_length() - 3)
     return -(-n // step) * step
@@ -58,19 +58,13 @@ class Scaling:
 def pad(rows: Row, columns: int, dtype: str) -> Row:
     """Rows and columns up to their buckets; weights sum over the bucket, so that means over it are weighted means."""
     n, d = rows.features.shape
-    size = bucket_rows(n)
-    features = np.zeros((size, columns), dtype)
-    features[:n, :d] = rows.features
-    features[n:, :d] = rows.features[0]
+    taken = np.arange(bucket_rows(n)) % n
+    weight = (len(taken) / np.bincount(taken))[taken, None]  # of a share, spread over the times that its row is there
+    features = np.zeros((len(taken), columns), dtype)
+    features[:, :d] = rows.features[taken]
     return Row(
         features,
-        _weights(rows.loss, size, dtype),
-        _weights(rows.rates, size, dtype),
-        np.broadcast_to(np.asarray(rows.sharpness, dtype), (size,)).copy(),
+        (weight * rows.loss[taken]).astype(dtype),
+        (weight * rows.rates[taken]).astype(dtype),
+        np.full(len(taken), rows.sharpness, dtype),
     )
-
-
-def _weights(shares: np.ndarray, size: int, dtype: str) -> np.ndarray:
-    padded = np.zeros((size, shares.shape[1]), dtype)
-    padded[: len(shares)] = shares * size
-    return padded

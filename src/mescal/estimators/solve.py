@@ -1,7 +1,7 @@
 """One fit: from padded rows to a judged model, with a warning or an error where the judge does not agree.
 
-Small data (a bucket of at most 8192 rows) are solved by exact Newton-CG in float64, larger ones by what `auto` chooses,
-in float32; both end with the exact finish where it is affordable, and with a certificate of what is handed back.
+Data of up to 2^24 numbers are solved by exact Newton-CG in float64, larger ones by what `auto` chooses, in float32; both end
+with the exact finish where it is affordable, and with a certificate of what is handed back.
 """
 
 import warnings
@@ -15,13 +15,17 @@ from sklearn.exceptions import ConvergenceWarning
 from ..certificate import Certificate, Tolerance, certify
 from ..errors import InputError
 from ..problem import Problem, Program
+from ..problem.terms import Terms
 from ..run import Outer, Result, Status, minimize
+from ..solvers import NewtonCG
 from .finish import affordable, finish
 from .rates import RateConstraint
-from .rows import WHOLE
 
+WHOLE = 8192  # rows that are looked at whole by any solver
+ENTRIES = (
+    1 << 24
+)  # rows * columns up to which Newton-CG looks at all of them: 128 MB, a tenth of a second (benchmarks/census.py)
 CLOSE = 1e-6  # the stationarity at which the exact finish takes over
-STIFFER = (1, 10, 100)  # factors on the first penalty
 LONG = 16  # outer iterations after which a violation that no longer falls is taken at its word
 VIOLATED = 1e-3  # of a rate: a constraint exceeded by more, at the end of a run without a certificate, was not met
 
@@ -37,20 +41,31 @@ class Solved:
     result: Result
 
 
-def precision(rows: int) -> str:
-    """float64 where all rows are looked at in every step."""
-    return "float64" if rows <= WHOLE else "float32"
+def looked_at_whole(solver: Any, rows: int, columns: int) -> bool:
+    """Whether every step looks at all rows, in float64; otherwise rows are drawn, in float32."""
+    return rows <= WHOLE or (solver == "auto" and rows * columns <= ENTRIES)
 
 
-def solve(problem: Problem, start: Any, rows: int, *, tol: float, penalty: float, **settings: Any) -> Solved:
+def solve(
+    problem: Problem,
+    start: Any,
+    rows: int,
+    *,
+    whole: bool,
+    solver: Any,
+    tol: Tolerance,
+    penalties: list[float],
+    **settings: Any,
+) -> Solved:
     """Minimise, finish, judge. Nothing is raised or warned of here.
 
     A run that went astray, to where saturated rows alone violate a constraint and nothing pulls them back, is repeated
     from its start with stiffer penalties, which keep it closer to the constraints; the least violation is kept.
     """
     best = None
-    for factor in STIFFER:
-        solved = _attempt(problem, start, rows, tol=tol, penalty=penalty * factor, **settings)
+    settings["solver"] = NewtonCG(exact=rows) if whole and solver == "auto" else solver
+    for penalty in penalties:
+        solved = _attempt(problem, start, rows, whole, tol, penalty, settings)
         if best is None or _violation(solved) < _violation(best) or solved.certificate.passes(tol):
             best = solved
         if solved.certificate.passes(tol) or solved.result.status is Status.OUTER_LIMIT:
@@ -63,11 +78,12 @@ def _violation(solved: Solved) -> float:
     return float(solved.constraints.max(initial=0.0))
 
 
-def _attempt(problem: Problem, start: Any, rows: int, *, tol: float, penalty: float, **settings: Any) -> Solved:
-    exact = precision(rows) == "float64"
-    with jax.enable_x64(exact):
+def _attempt(
+    problem: Problem, start: Any, rows: int, whole: bool, tol: Tolerance, penalty: float, settings: dict[str, Any]
+) -> Solved:
+    with jax.enable_x64(whole):
         # rates are of the size of 1 by nature, and the first penalty is meant in their units
-        goal = Tolerance(min(tol, CLOSE) if exact else tol, tol)
+        goal = replace(tol, gradient=min(tol.gradient, CLOSE)) if whole else tol
         result = minimize(problem, start, tol=goal, outer=Outer(penalty=penalty, scale=False), **settings)
         model = _host(result.x)
     certificate = result.certificate
@@ -83,7 +99,7 @@ def _attempt(problem: Problem, start: Any, rows: int, *, tol: float, penalty: fl
 
 
 def _judged(
-    problem: Problem, program: Program, x: np.ndarray, multipliers: np.ndarray, before: Certificate, tol: float
+    problem: Problem, program: Program, x: np.ndarray, multipliers: np.ndarray, before: Certificate, tol: Tolerance
 ) -> tuple[Any, Certificate]:
     """A point as a model, with its own certificate, in the setting of the first one."""
     with jax.enable_x64(True):
@@ -96,21 +112,25 @@ def _host(model: Any) -> Any:
     return jax.tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf, model)
 
 
-def by_name(certificate: Certificate, names: tuple[str, ...]) -> Certificate:
-    """The certificate with the user's names: in the problem, constraints stand together in blocks."""
+def by_name(told: Certificate | Result, constraints: dict[str, RateConstraint]) -> Any:
+    """A certificate or a result in the user's names and terms: in the problem, all rates are one vector."""
 
-    def named(blocks: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        return dict(zip(names, map(np.asarray, _flat(blocks)), strict=True))
+    def named(rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return dict(zip(constraints, map(np.asarray, _flat(rows)), strict=True))
 
+    if isinstance(told, Result):
+        certificate = by_name(told.certificate, constraints)
+        return replace(told, certificate=certificate, multipliers=named(told.multipliers), slack=named(told.slack))
     return replace(
-        certificate,
-        constraints=named(certificate.constraints),
-        multipliers=named(certificate.multipliers),
-        slack=named(certificate.slack),
+        told,
+        constraints=named(told.constraints),
+        multipliers=named(told.multipliers),
+        slack=named(told.slack),
+        terms={name: Terms(each.sign, np.asarray(each.bound)) for name, each in constraints.items()},
     )
 
 
-def report_failure(solved: Solved, constraints: dict[str, RateConstraint], rate_of: Any, tol: float):
+def report_failure(solved: Solved, constraints: dict[str, RateConstraint], rate_of: Any, tol: Tolerance):
     """Raise where the constraints could not be met, warn where the judge refused for another reason."""
     if solved.certificate.passes(tol):
         return

@@ -11,9 +11,12 @@ of at least 2 L(start) / v^2 keep every violation that it can reach below v.
 import numpy as np
 from scipy.special import expit, logit
 
+from ..run import Outer
 from .rates import RateConstraint
 
 REACH = 0.1  # v: of a rate
+STIFFER = (1, 10, 100)  # factors on the penalty that follows from it
+PLAIN = Outer().penalty
 GRID = logit(np.concatenate([np.geomspace(1e-6, 0.5, 200), 1 - np.geomspace(0.5, 1e-6, 200)]))
 
 
@@ -30,6 +33,11 @@ def best_constant(losses: np.ndarray, constraints: dict[str, RateConstraint], sh
     return float(GRID[chosen]), float(values[chosen])
 
 
-def first_penalty(height: float) -> float:
-    """The penalty that keeps violations below v, and at least the default of `minimize`."""
-    return max(1.1, 2 * height / REACH**2)
+def penalties(height: float, whole: bool) -> list[float]:
+    """First penalties to try, in order: the one that keeps violations below v, and stiffer ones.
+
+    Where rows are drawn, a stiff penalty multiplies the noise of the constraints: there the default of `minimize` comes first.
+    """
+    safe = max(PLAIN, 2 * height / REACH**2)
+    tried = [safe * factor for factor in STIFFER]
+    return tried if whole else [PLAIN, *tried]

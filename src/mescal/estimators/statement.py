@@ -3,7 +3,10 @@
     min over theta   sum_i w_i (y_i softplus(-z_i) + b (1 - y_i) softplus(z_i)) / W  +  ridge/2 |theta|^2
     subject to       constant_j + sum_k a_jk sum_{i in S_jk} w_i sigma(z_i) / sum_{i in S_jk} w_i  <=  0
 
-Expectations are over the same rows, with a column of weights each, so that one pass over the data serves several.
+Where all rows are looked at, they are one source with a column of weights for every expectation, and one pass serves all. Where
+rows are drawn, such weights would be a few huge ones among zeros: a group of 30 among 32,000 has one of 1000, in every
+thousandth draw. There the rows of every group, and of every class where a constraint tells them apart, are a source of their
+own (`apart`), and weights in it are those of the user.
 """
 
 from dataclasses import dataclass
@@ -16,8 +19,7 @@ from . import model
 from .model import Row
 from .rates import RateConstraint, Subset
 
-CONSTRAINTS = "rates"  # of every problem: names are part of compiled programs
-PER_PASS = 2  # functions over the same rows of which one pass gives all derivatives; beyond, solvers do without
+CONSTRAINTS = "rates"  # of every problem: one vector, whose rows `by_name` calls by the user's names
 
 
 @dataclass(frozen=True)
@@ -73,17 +75,21 @@ def make_rows(data: Labelled, constraints: dict[str, RateConstraint], negatives:
     return Row(data.features, losses, rates, np.asarray(sharpness))
 
 
-def make_problem(rows: Row, constraints: dict[str, RateConstraint], ridge: float) -> Problem:
-    """The problem on padded rows: the loss and the first constraint in one pass over them, then two constraints each."""
-    first = rows._replace(rates=rows.rates[:, :1])
-    objective = E(model.loss, over=first) + ridge * E(model.ridge)
+def apart(rows: Row, data: Labelled, constraints: dict[str, RateConstraint]) -> list[Row]:
+    """The rows in sources: those that the same subsets of the constraints hold are in one."""
+    subsets = dict.fromkeys(subset for constraint in constraints.values() for _, subset in constraint.body.terms)
+    member = np.stack([np.ones(len(data.y), bool), *(data.members(subset) for subset in subsets)], axis=1)
+    kinds, kind = np.unique(member, axis=0, return_inverse=True)
+    held = [kind == k for k in range(len(kinds))]
+    return [Row(rows.features[here], rows.loss[here], rows.rates[here], rows.sharpness) for here in held]
+
+
+def make_problem(sources: list[Row], constraints: dict[str, RateConstraint], ridge: float) -> Problem:
+    """The problem on padded rows, of one source or several: all rates are one function, so that one pass serves them."""
+    objective = sum((E(model.loss, over=rows) for rows in sources), ridge * E(model.ridge))
     bounds = np.asarray([-constraint.body.constant for constraint in constraints.values()])
-    stated = {f"{CONSTRAINTS} 0": E(model.rates, over=first) <= bounds[:1]} if constraints else {}
-    for start in range(1, len(bounds), PER_PASS):
-        block = slice(start, start + PER_PASS)
-        further = rows._replace(loss=None, rates=np.ascontiguousarray(rows.rates[:, block]))
-        stated[f"{CONSTRAINTS} {start}"] = E(model.rates, over=further) <= bounds[block]
-    return Problem(objective, stated)
+    rates = sum((E(model.rates, over=rows) for rows in sources[1:]), E(model.rates, over=sources[0]))
+    return Problem(objective, {CONSTRAINTS: rates <= bounds} if constraints else {})
 
 
 def _some(values: list) -> str:
