@@ -45,8 +45,8 @@ class ConstrainedClassifier(RateClassifier):
 
     **Attributes:** `classes_` (the second is the positive class), `certificate_` (of the fitted model, in standardized
     columns; what pads the data counts in it: rows that stand there once more, and for the linear model columns, whose
-    curvature is ridge), `multipliers_` (by constraint), `groups_`, `model_`, `threshold_` (a logit), `result_` (the run), and for the
-    linear model `coef_` and `intercept_` in the units of X.
+    curvature is ridge), `multipliers_` (by constraint), `groups_`, `model_`, `threshold_` (a logit), `result_` (the run),
+    and for the linear model `coef_` and `intercept_` in the units of X.
     """
 
     def __init__(
