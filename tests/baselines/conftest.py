@@ -23,11 +23,9 @@ A = (np.array([1.5, 1.0, -0.5]) + RNG.normal(size=(ROWS, D))).astype(np.float32)
 B = (np.array([1.0, 0.5, 0.5]) + 0.5 * RNG.normal(size=(ROWS, D))).astype(np.float32)
 BOUND = 0.5
 TOLERANCE = {"penalty-storm": 0.05}  # its work is of order eps^-5, with O(1) thetas a step: 6e5 here, and 7e6 at 0.02
-TRACES: list[int] = []
 
 
 def distance(x, a):
-    TRACES.append(1)
     return (x - a) @ (x - a) / 2
 
 
@@ -115,9 +113,3 @@ def solved(known):
             return self[name]
 
     return Solved()
-
-
-@pytest.fixture
-def traces():
-    """How often the objective was traced so far."""
-    return lambda: len(TRACES)

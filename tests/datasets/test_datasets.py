@@ -3,6 +3,7 @@
 import csv
 import io
 import lzma
+import re
 import subprocess
 import sys
 import zipfile
@@ -17,6 +18,7 @@ from mescal import datasets
 from mescal.datasets import breast_cancer, bundled
 from mescal.datasets.dataset import DEFAULT_ENCODING
 from mescal.datasets.lookup import by_name, declared
+from mescal.distribution import install
 from mescal.errors import InputError
 
 IN_FILES = ["spambase", "madelon", "bank", "loan"]
@@ -236,7 +238,7 @@ def test_unknown_groups():
 
 def test_without_scikit_learn(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
-    with pytest.raises(InputError, match=r"mescal\[sklearn\]"):
+    with pytest.raises(InputError, match=re.escape(install("sklearn"))):
         datasets.about("diabetes").load("paper", np.dtype("float32"))
 
 

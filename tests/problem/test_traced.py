@@ -122,6 +122,7 @@ def test_types_make_two_functions_of_one():
 
 
 def test_what_is_no_longer_used_is_forgotten():
+    gc.collect()
     before = len(traced._known)
     reading = read(lambda w, a: 1.2345 * (a @ w))
     assert len(traced._known) == before + 1

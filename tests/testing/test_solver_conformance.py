@@ -107,6 +107,7 @@ class Forgetful(Wrapped):
     """Keeps in a drawer of its own what belongs into its state."""
 
     name: ClassVar[str] = "forgetful"
+    chunk: ClassVar[int] = 4
     drawer: ClassVar[Any] = weakref.WeakKeyDictionary()
 
     def step(self, oracle, state, plan, goal=None):

@@ -141,6 +141,16 @@ class Certificate:
     seconds: float = 0.0
     terms: dict[str, Terms] = field(default_factory=dict)  # how the constraints were stated
 
+    def __post_init__(self):
+        if self.cone not in _CONES:
+            raise InputError(f"a certificate on the cone {self.cone!r}", f"one of {list(_CONES)}", "leave out cone=")
+        for name, terms in self.terms.items():
+            bound, rows = np.shape(terms.bound), np.shape(self.constraints.get(name))
+            if name not in self.constraints or bound not in ((), rows):
+                raise InputError(
+                    f"terms of {name!r} with bounds of shape {bound}", f"one bound, or {rows}", "leave out terms="
+                )
+
     def checks(self, tol: float | Tolerance) -> tuple[Check, ...]:
         """Every measure beside what the tolerance asks of it, with its error added."""
         return compared(vars(self), tol)

@@ -15,6 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..errors import InputError
+
+SIGNS = ("<=", ">=", "==")
 SAME = 1e-12  # relative: a value this close to its bound is on it, by the rounding of float64
 DIGITS = 3, 6  # of a value: as many as show that it is not its bound, between these
 
@@ -33,6 +36,10 @@ class Terms:
     bound: np.ndarray = field(default_factory=lambda: np.zeros(()))
     over: str | None = None
     temperature: float | None = None
+
+    def __post_init__(self):
+        if self.sign not in SIGNS:
+            raise InputError(f"the sign {self.sign!r} of a constraint", f"one of {list(SIGNS)}", "leave it out for <=")
 
     def value(self, c: np.ndarray, denominator: np.ndarray | float = 1.0) -> np.ndarray:
         """What is compared with the bound, from what is stored."""

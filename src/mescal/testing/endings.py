@@ -47,7 +47,7 @@ def require_prices(method: Any, work: Tally, objective: Calls, constraint: Calls
         "constraint_gradients": constraint.gradients,
         "constraint_hvps": constraint.hvps,
     }
-    require(method, ran["constraint_values"] > 0, "an inner solve looks at the problem")
+    require(method, objective.values > 0, "an inner solve looks at the problem")
     for name, number in ran.items():
         claimed = getattr(work, name)
         require(method, claimed >= number, f"all that ran is priced: {name} is {claimed}, and {number} ran")

@@ -1,5 +1,6 @@
 """Small problems with known minimisers, on which methods are tried.
 
+    centre       min E|x - a|^2 / 2                                 x* = abar
     nearest      min E|x - a|^2 / 2   s.t.  E[b'x] <= r              x* = abar - lam bbar
     ellipsoid    min E|x - a|^2 / 2   s.t.  E[(b'x)^2] = 1           (I + 2 lam S) x* = abar,  x*'S x* = 1,  S = E[bb']
     cliff        min E[-x a],  not a number beyond x = 1             none
@@ -70,6 +71,12 @@ def nearest(bound: float = BOUND, streamed: bool = False, functions: tuple = (di
     problem = Problem(E(objective, over=over[0]), {"along": E(constraint, over=over[1]) <= bound})
     x = a - multiplier * b
     return Exercise(problem, np.zeros(D, np.float32), x, _value(x), multiplier, "along", (A, B))
+
+
+def centre() -> Exercise:
+    """A mean: no constraint, no bound."""
+    x = A.astype(np.float64).mean(axis=0)
+    return Exercise(Problem(E(distance, over=A)), np.zeros(D, np.float32), x, _value(x), samples=(A, B))
 
 
 def ellipsoid() -> Exercise:

@@ -85,10 +85,7 @@ class Prediction:
         ):
             numbers = (penalty, c.gradient_lipschitz, c.hessian_lipschitz, c.gradient_noise, c.hessian_noise, c.gap)
             subproblems.append([f"k = {k}", *map(_number, numbers)])
-        named = (
-            ["work", "with the paper's search"] if self.search == "lanczos" else ["work", "with the search that runs"]
-        )
-        other = "paper" if self.search == "lanczos" else "lanczos"
+        other, named = ("paper", "paper's search") if self.search == "lanczos" else ("lanczos", "by lanczos")
         work = [["solver", "p", "statement", "rate", "exponent", "work", named, "evaluations", "holds"]]
         for forecast in self.solvers:
             for bound in forecast.bounds:
