@@ -145,10 +145,10 @@ class Certificate:
         if self.cone not in _CONES:
             raise InputError(f"a certificate on the cone {self.cone!r}", f"one of {list(_CONES)}", "leave out cone=")
         for name, terms in self.terms.items():
-            bound, rows = np.shape(terms.bound), np.shape(self.constraints.get(name))
-            if name not in self.constraints or bound not in ((), rows):
+            held, bound = self.constraints.get(name), np.shape(terms.bound)
+            if held is None or bound not in ((), np.shape(held)):
                 raise InputError(
-                    f"terms of {name!r} with bounds of shape {bound}", f"one bound, or {rows}", "leave out terms="
+                    f"terms of {name!r}, with bounds of shape {bound}", "those of a constraint", "leave out terms="
                 )
 
     def checks(self, tol: float | Tolerance) -> tuple[Check, ...]:

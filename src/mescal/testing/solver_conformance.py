@@ -37,6 +37,7 @@ TOL, NOISY = 0.01, 0.05
 STRICT = 1e-12  # what no run meets
 SHORT = Outer(max_inner=100)  # for runs that are to be ended
 LONG = Outer(max_inner=1200)  # for runs that are to be ended inside of an inner solve
+BUDGET = 3e5  # evaluations per sample of such a run
 STEPS = 60  # calls of `step` in which a solve by hand is watched, at most
 LARGE = 4096  # thetas of its resets on a stream
 
@@ -123,12 +124,12 @@ def ends(solver: Solver, seed: int) -> None:
 def resumes(solver: Solver, seed: int) -> None:
     """A run that is carried on from a checkpoint ends as if it had never stopped, bit for bit."""
     at, asked = nearest(), {"tol": STRICT, "outer": LONG, "max_outer": 1}
-    whole = _solve(solver, at, seed, **asked)
+    whole = _solve(solver, at, seed, max_work=BUDGET, **asked)
     with tempfile.TemporaryDirectory() as folder:
         kept = Checkpoint(folder, seconds=0.0)
         half = _solve(solver, at, seed, checkpoint=kept, max_work=whole.work.total / 16, **asked)
         require(solver, half.status is Status.WORK_LIMIT, f"a budget ends a run: {half.status.sentence}")
-        resumed = resume(folder, at.problem, solver=solver, max_work=1e12)
+        resumed = resume(folder, at.problem, solver=solver, max_work=BUDGET)
     same = np.array_equal(resumed.x, whole.x) and resumed.work.solver == whole.work.solver
     require(
         solver,

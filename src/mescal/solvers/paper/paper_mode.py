@@ -206,7 +206,7 @@ class PaperSolver(SubSolver):
             dual, spent = np.asarray(mean, np.float64), work.tally()
         step, batch, large = self.sizes(plan)
         return Outcome(
-            z=z,
+            z=z,  # pyright: ignore[reportArgumentType]
             value=look.value,  # pyright: ignore[reportArgumentType]
             first_value=before.value,  # pyright: ignore[reportArgumentType]
             objective=look.objective,
