@@ -134,7 +134,7 @@ def test_reproduce_runs_its_tasks_and_writes_table_and_figures(mescal, monkeypat
     [
         ("mescal so", ["solve", "solvers"]),
         ("mescal solve neyman-pearson/b", ["neyman-pearson/breast-cancer"]),
-        ("mescal solve saddles/circle --solver sp", ["spider", "spider-theory"]),
+        ("mescal solve saddles/circle --solver sp", ["spider", "spider-paper", "spider-theory"]),
         ("mescal solve saddles/circle --cone c", ["critical"]),
         ("mescal datasets spam", ["spambase"]),
     ],

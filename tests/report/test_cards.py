@@ -131,7 +131,7 @@ class TestWords:
             ({"curvature": Measured.exact(-0.5, "dense")}, "a step of length t gains at most 0.25 t² more"),
             ({"curvature": Measured(math.nan, -math.inf, math.inf, "kink")}, "of the second nothing is known"),
             ({"stationarity": Measured(0.1, 0.0, math.inf, "kink")}, "Nothing bounds how fast"),
-            ({"constraints": {}}, "within the domain"),
+            ({"constraints": {}, "terms": {}}, "within the domain"),
         ],
     )
     def test_the_promise_says_no_more_than_is_known(self, good, changes, words):

@@ -32,7 +32,7 @@ def test_the_plan_has_the_numbers_of_the_formulas(own):
     error = 0.0142 * 0.09
     assert p.perturbation == pytest.approx(0.1 * error)
     assert p.gradient_batch == int(np.ceil(2 * (0.1 / (0.9 * error)) ** 2 * np.log(12 * p.steps)))
-    assert p.hessian_batch(2) == int(np.ceil(8 * (0.1 / (0.04 * 0.3)) ** 2 * np.log(24 * p.steps)))
+    assert p.hessian_batch(2) == int(np.ceil(2 * (0.1 / (0.04 * 0.3)) ** 2 * np.log(24 * p.steps)))
     plan = own.plan(SOLVER)
     assert int(plan.gradient_batch) == p.gradient_batch and int(plan.steps) == p.steps
     assert abs(int(plan.hessian_batch(2)) - p.hessian_batch(2)) <= 1  # float32

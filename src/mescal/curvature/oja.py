@@ -56,7 +56,12 @@ class Oja(Search):
             new if own is None else own
             for own, new in zip(given, (known.gradient_lipschitz, known.hessian_noise), strict=True)
         )
-        return replace(self, gradient_lipschitz=slope, hessian_noise=noise, failure=known.failure)
+        return eqx.tree_at(
+            lambda search: (search.gradient_lipschitz, search.hessian_noise, search.failure),
+            self,
+            (slope, noise, known.failure),
+            is_leaf=lambda leaf: leaf is None,
+        )
 
     def finer(self, share, failure):
         """For `lowest`."""
