@@ -28,6 +28,7 @@ from mescal.solvers.paper.natasha2_theory import Natasha2Theory
 from mescal.solvers.paper.sg_hv_nc_theory import SgHvNcTheory
 from mescal.solvers.paper.spider_theory import SpiderTheory
 from mescal.theory.constants import SubproblemConstants
+from tests.solvers_paper.watched import subproblem_of_nearest
 
 A, W, B = 0.125, 1.85, 0.4
 MULTIPLIER, PENALTY = 0.05, 2.5
@@ -202,3 +203,9 @@ def solvers():
 @pytest.fixture(scope="session")
 def knowing_solvers():
     return KNOWING
+
+
+@pytest.fixture(scope="session")
+def small():
+    """The subproblem of a problem with one inequality."""
+    return subproblem_of_nearest()

@@ -10,9 +10,11 @@ if TYPE_CHECKING:
     from .natasha2 import Natasha2 as Natasha2
     from .newton_cg import NewtonCG as NewtonCG
     from .null_space import NullSpace as NullSpace
+    from .paper.natasha2_paper import Natasha2Paper as Natasha2Paper
     from .paper.natasha2_theory import Natasha2Theory as Natasha2Theory
     from .paper.null_space_theory import NullSpaceTheory as NullSpaceTheory
     from .paper.scr_theory import ScrTheory as ScrTheory
+    from .paper.sg_hv_nc_paper import SgHvNcPaper as SgHvNcPaper
     from .paper.sg_hv_nc_theory import SgHvNcTheory as SgHvNcTheory
     from .paper.spider_paper import SpiderPaper as SpiderPaper
     from .paper.spider_theory import SpiderTheory as SpiderTheory

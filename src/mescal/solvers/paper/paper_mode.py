@@ -58,6 +58,18 @@ def numbers(name: str, least: float) -> Callable[[Any], tuple[float, ...]]:
     return convert
 
 
+def share(name: str) -> Callable[[Any], float]:
+    """A converter to a probability."""
+
+    def convert(given: Any) -> float:
+        found = real_number(given)
+        if found is None or not 0 <= found <= 1:
+            raise InputError(f"{name}={given!r}", "a probability from 0 to 1", "leave it out")
+        return found
+
+    return convert
+
+
 class Whole(Search):
     """A search in all of space, slacks at zero included, as the paper's: faces are not looked at."""
 
