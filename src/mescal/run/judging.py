@@ -54,10 +54,10 @@ def judge(
 def last_judgement(
     here: Setup, state: State, own: Certificate | None, finite: bool = True
 ) -> tuple[State, Certificate]:
-    """The certificate of where a run ended: at its own multipliers, or, where these fail and better ones pass, at the best.
+    """The certificate of where a run ended: at its own multipliers, or, where these fail, at the best, if less is missing there.
 
     Multipliers of a run that broke off may lag behind its point, or be spoilt by rounding; only on finite populations,
-    where a second look is cheap.
+    where a second look is cheap. Between two that miss as many measures, the smaller stationarity decides.
     """
     budget = time_for(here)
     if own is None:
@@ -68,7 +68,7 @@ def last_judgement(
     if budget.over:
         return state, own
     state, best = judge(here, state, None, budget)
-    better, other = (best, own) if best.passes(tolerance) else (own, best)
+    better, other = sorted((own, best), key=lambda one: (len(one.missing(tolerance)), one.stationarity.value))
     return replace(state, judged=state.judged + other.work), better
 
 

@@ -5,7 +5,7 @@
 A leg is an inner solve. A point where it was verified and whose constraint is small is handed to the judge; if the judge
 refuses, the run goes on, with a tighter inner tolerance or larger curvature batches according to what failed. Safeguards:
 
-1. if the violation falls by less than half, the penalty grows fourfold;
+1. if the violation falls by less than half, the penalty grows fourfold; after an inner solve that was cut off it stays;
 2. if inner solves keep ending where they began, their tolerance is halved: otherwise only lam would move;
 3. if an inner solve runs away from the constraints, it is repeated from its start with a tenfold penalty;
 4. if the violation stops falling, its regularity |P_T(-J'c)| / |c| is measured, and a locally infeasible problem is said
@@ -190,13 +190,10 @@ class Mescal:
         violation = reading.constraint * state.scales.constraints
         size = float(np.linalg.norm(violation))
         first = size if notes.first_violation is None else notes.first_violation
-        cut_off, practical = (
-            reading.ended in (EXHAUSTED, FARAWAY),
-            self.schedule is None,
-        )  # theorems are about al_0 beta^k
-        may_rise = practical and not cut_off and not feasible
-        growth = 1.0 if practical and cut_off and feasible else here.settings.outer.growth
-        rise = 1.0 if not may_rise else BOLD if here.solver.precise else RISE
+        practical = self.schedule is None  # theorems are about al_0 beta^k
+        cut_off = practical and reading.ended in (EXHAUSTED, FARAWAY)
+        growth = 1.0 if cut_off else here.settings.outer.growth
+        rise = 1.0 if not practical or cut_off or feasible else BOLD if here.solver.precise else RISE
         scaled = state.scales.scaled_multipliers(state.multipliers)
         dual = reading.outcome.dual
         moved_by = violation if dual is None else np.asarray(dual, np.float64)
