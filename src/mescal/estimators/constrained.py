@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .base import RateClassifier, logit_of
+from .classifier import RateClassifier, logit_of
 from .inputs import check_fraction
 from .rates import check_constraints
 
@@ -29,7 +29,8 @@ class ConstrainedClassifier(RateClassifier):
     **Arguments:**
 
     - `constraints`: a dict from names to comparisons of `rate(of=..., group=...)`; None: no constraints.
-    - `threshold`: the probability of `classes_[1]` above which it is predicted.
+    - `threshold`: the probability of the positive class above which it is predicted.
+    - `pos_label`: the positive class, one of the two of y; None: the one that sorts last.
     - `ridge`: rho; scalar parameters (the intercept) are left out. Positive: separable data have no minimiser without it.
     - `model`: None for a linear one, or a function `(key, n_features) -> model`, where a model is a pytree (an equinox
       module, or `jax.tree_util.Partial(apply, parameters)`) that maps one row to one number, the logit.
@@ -43,7 +44,8 @@ class ConstrainedClassifier(RateClassifier):
     - `verbose`: show a bar while a fit goes on.
     - `random_state`: of the solver's samples and of the model's initial parameters.
 
-    **Attributes:** `classes_` (the second is the positive class), `certificate_` (of the fitted model, in standardized
+    **Attributes:** `classes_`, `pos_label_`, `feasible_` (whether the constraints are met to the tolerance), `certified_` (whether
+    the certificate passes: feasible, stationary, and no negative curvature), `certificate_` (of the fitted model, in standardized
     columns; what pads the data counts in it: rows that stand there once more, and for the linear model columns, whose
     curvature is ridge), `multipliers_` (by constraint), `groups_`, `model_`, `threshold_` (a logit), `result_` (the run),
     and for the linear model `coef_` and `intercept_` in the units of X.
@@ -54,6 +56,7 @@ class ConstrainedClassifier(RateClassifier):
         constraints: Any = None,
         *,
         threshold: float = 0.5,
+        pos_label: Any = None,
         ridge: float = 1e-4,
         model: Any = None,
         standardize: bool = True,
@@ -67,6 +70,7 @@ class ConstrainedClassifier(RateClassifier):
     ):
         self.constraints = constraints
         self.threshold = threshold
+        self.pos_label = pos_label
         self.ridge = ridge
         self.model = model
         self.standardize = standardize
@@ -79,7 +83,7 @@ class ConstrainedClassifier(RateClassifier):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None) -> "ConstrainedClassifier":
-        """Fit; `sensitive_features` holds the group of every row, where a constraint names groups."""
+        """Fit; `sensitive_features` holds the group of every row, in one column or several, where a constraint names groups."""
         constraints = check_constraints(self.constraints)
         check_fraction("threshold", self.threshold)
         data = self._check(X, y, sample_weight, sensitive_features)

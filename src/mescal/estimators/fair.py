@@ -4,7 +4,8 @@ import warnings
 from typing import Any
 
 from ..errors import InputError
-from .base import RateClassifier, logit_of
+from .classifier import RateClassifier, logit_of
+from .groups import called
 from .inputs import check_fraction, check_positive
 from .rates import RateConstraint, Subset, rate
 from .statement import Labelled
@@ -22,8 +23,8 @@ class FairClassifier(RateClassifier):
 
     **Arguments:**
 
-    - `group`: the group to protect; None: every group that `fit` finds in `sensitive_features`. Without groups nothing is
-      constrained, and a warning says so.
+    - `group`: the group to protect; None: every group that `fit` finds in `sensitive_features`, where those have several columns
+      every combination. Without groups nothing is constrained, and a warning says so.
     - `min_rate_ratio`: tau; 0.8 is the four-fifths rule.
     - `sharpness`: k; larger here than for the other classifiers, since a bound on ratios of mean probabilities leaves ratios
       of predictions short of it.
@@ -36,6 +37,7 @@ class FairClassifier(RateClassifier):
         *,
         min_rate_ratio: float = 0.8,
         threshold: float = 0.5,
+        pos_label: Any = None,
         ridge: float = 1e-4,
         model: Any = None,
         standardize: bool = True,
@@ -50,6 +52,7 @@ class FairClassifier(RateClassifier):
         self.group = group
         self.min_rate_ratio = min_rate_ratio
         self.threshold = threshold
+        self.pos_label = pos_label
         self.ridge = ridge
         self.model = model
         self.standardize = standardize
@@ -69,7 +72,7 @@ class FairClassifier(RateClassifier):
         constraints = self._constraints(data)
         self._fit(data, constraints)
         self.threshold_ = logit_of(self.threshold)
-        if constraints and not (self._logits(data.features) > self.threshold_).any():
+        if constraints and not (self._raw(data.features) > self.threshold_).any():
             warnings.warn(
                 "Nobody is predicted to be positive, so that every ratio of rates holds and says nothing: lower "
                 "min_rate_ratio or threshold.",
@@ -86,7 +89,7 @@ class FairClassifier(RateClassifier):
                     stacklevel=3,
                 )
                 return {}
-            groups = sorted(set(data.groups.tolist()), key=str)
+            groups = data.groups.all
             if len(groups) < 2:
                 raise InputError(
                     f"sensitive_features holds the group {groups[0]!r} alone",
@@ -94,7 +97,7 @@ class FairClassifier(RateClassifier):
                     "check how the rows were filtered, or name the group to protect and pass all rows",
                 )
         self._refuse_impossible(data)
-        return {f"group {group}": rate(group=group) >= self.min_rate_ratio * rate() for group in groups}
+        return {f"group {called(group)}": rate(group=group) >= self.min_rate_ratio * rate() for group in groups}
 
     def _refuse_impossible(self, data: Labelled):
         """Raise where no rates but zeros have the ratio: those meet it, and say nothing."""

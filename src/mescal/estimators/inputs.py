@@ -29,18 +29,18 @@ def check_fraction(name: str, value: Any, one: bool = False):
         )
 
 
-def check_target(y: Any, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The two classes in sorted order, and the labels as 0 and 1; `kept` are the rows of positive weight."""
+def check_target(y: Any, kept: np.ndarray, pos_label: Any = None) -> tuple[np.ndarray, Any, np.ndarray]:
+    """The two classes in sorted order, the positive one, and the labels as 0 and 1; `kept` are the rows of positive weight."""
     check_classification_targets(y)
     kind = type_of_target(y, input_name="y")
-    classes, labels = np.unique(y, return_inverse=True)
+    classes, codes = np.unique(y, return_inverse=True)
     if kind != "binary" and len(classes) != 1:
         raise InputError(
             f"Only binary classification is supported. The type of the target is {kind}",
             "two classes",
             "wrap the estimator in sklearn.multiclass.OneVsRestClassifier, whose every problem has two",
         )
-    present = np.unique(labels[kept])
+    present = np.unique(codes[kept])
     if len(present) < 2:
         shown = classes[present[0] : present[0] + 1].tolist()[0] if len(present) else "none"
         raise InputError(
@@ -48,10 +48,15 @@ def check_target(y: Any, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             "two classes: rates of positives and negatives need both",
             "check how the rows were filtered or split; train_test_split(..., stratify=y) keeps both classes",
         )
-    return classes, labels
+    if pos_label is None:
+        return classes, classes[1], codes
+    places = [place for place, value in enumerate(classes.tolist()) if value == pos_label]
+    if not places:
+        raise InputError(f"pos_label={pos_label!r}", f"one of the classes of y, {classes.tolist()}", "check its type")
+    return classes, classes[places[0]], (codes == places[0]).astype(int)
 
 
-def labels_of(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+def labels_of(y: np.ndarray, classes: np.ndarray, positive: Any) -> np.ndarray:
     """Labels as 0 and 1 after the fit."""
     unknown = np.setdiff1d(y, classes)
     if len(unknown):
@@ -60,20 +65,7 @@ def labels_of(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
             f"the classes {classes.tolist()}",
             "encode y as it was encoded for fit",
         )
-    return np.searchsorted(classes, y)
-
-
-def check_known(groups: np.ndarray | None, known: np.ndarray | None):
-    """Refuse groups that no constraint can have been about."""
-    if groups is None or known is None:
-        return
-    unknown = sorted(set(groups.tolist()) - set(known.tolist()), key=str)
-    if unknown:
-        raise InputError(
-            f"sensitive_features holds groups that were not there in fit: {unknown[:4]}",
-            f"the groups {known.tolist()[:8]}",
-            "drop those rows, or fit again with rows of these groups",
-        )
+    return (y == positive).astype(int)
 
 
 def check_weights(sample_weight: Any, X: np.ndarray) -> np.ndarray:
@@ -86,38 +78,6 @@ def check_weights(sample_weight: Any, X: np.ndarray) -> np.ndarray:
             "check how the weights were made",
         )
     return weights
-
-
-def check_groups(sensitive_features: Any, rows: int) -> np.ndarray | None:
-    """The sensitive group of every row, as an array of objects; None where none were passed."""
-    if sensitive_features is None:
-        return None
-    values = np.asarray(sensitive_features, dtype=object)
-    if values.ndim == 2 and values.shape[1] == 1:
-        values = values[:, 0]
-    if values.shape != (rows,):
-        raise InputError(
-            f"sensitive_features has shape {values.shape}",
-            f"one group per row, shape ({rows},)",
-            "combine several columns into one, for example by joining their values as text",
-        )
-    missing = np.asarray([_is_missing(value) for value in values])
-    if missing.any():
-        raise InputError(
-            f"sensitive_features holds {missing.sum()} missing values, first in row {int(missing.argmax())}",
-            "a group for every row",
-            'drop those rows, or make them a group of their own: fillna("unknown")',
-        )
-    return values
-
-
-def _is_missing(value: Any) -> bool:
-    if value is None:
-        return True
-    try:
-        return bool(value != value)
-    except TypeError:  # pandas.NA has no truth value
-        return True
 
 
 def _is_number(value: Any) -> bool:

@@ -1,18 +1,23 @@
 """A classifier with a bound on its false-positive rate."""
 
+import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_random_state
 
 from ..errors import InputError
-from .base import RateClassifier, logit_of
+from .classifier import RateClassifier, logit_of
 from .inputs import check_fraction
-from .rates import rate
+from .quantile import quantile_threshold, spent
+from .rates import Subset, rate
 from .statement import Labelled
 from .umbrella import smallest_sample, umbrella_threshold
 
-UMBRELLA = "umbrella"
+UMBRELLA, QUANTILE = "umbrella", "quantile"
+WASTED = (
+    0.5  # of alpha: a threshold that spends less on the rows of the fit, where another one spends more, is worth a word
+)
 
 
 class NeymanPearsonClassifier(RateClassifier):
@@ -24,15 +29,18 @@ class NeymanPearsonClassifier(RateClassifier):
     The paper's second experiment with the convex logistic loss in place of the sigmoid. Negatives enter through the
     constraint alone: false alarms below alpha cost nothing, so all of alpha is spent on catching positives.
 
-    The constraint is on mean probabilities of the data that were fitted. It promises nothing about predictions on unseen
-    data; `threshold="umbrella"` does: part of the negatives is held out, and the threshold is the order statistic of their
-    scores above which at most a fraction alpha of all negatives to come will lie, with probability at least 1 - delta
-    (`mescal.estimators.umbrella_rank` has the formula).
+    The constraint is on mean probabilities of the data that were fitted. Where few are sure, those at 0.5 and above are far
+    fewer than alpha: the threshold is therefore the one that spends all of alpha on the rows of the fit. That promises
+    nothing about predictions on unseen data; `threshold="umbrella"` does: part of the negatives is held out, and the
+    threshold is the order statistic of their scores above which at most a fraction alpha of all negatives to come will lie,
+    with probability at least 1 - delta (`mescal.estimators.umbrella_rank` has the formula).
 
     **Arguments:**
 
     - `max_false_positive_rate`: alpha.
-    - `threshold`: the probability above which `classes_[1]` is predicted, or `"umbrella"`.
+    - `threshold`: `"quantile"`, the smallest one at which at most alpha of the negatives of the fit are predicted positive;
+      `"umbrella"`; or the probability above which the positive class is predicted, with a warning where that spends less
+      than half of alpha.
     - `delta`: of the umbrella: the probability with which the promise may fail.
     - `calibration_size`: of the umbrella: the share of the negatives that is held out.
     - `random_state`: also of the choice of the negatives that are held out.
@@ -43,9 +51,10 @@ class NeymanPearsonClassifier(RateClassifier):
         self,
         max_false_positive_rate: float = 0.05,
         *,
-        threshold: Any = 0.5,
+        threshold: Any = "quantile",
         delta: float = 0.05,
         calibration_size: float = 0.5,
+        pos_label: Any = None,
         ridge: float = 1e-4,
         model: Any = None,
         standardize: bool = True,
@@ -61,6 +70,7 @@ class NeymanPearsonClassifier(RateClassifier):
         self.threshold = threshold
         self.delta = delta
         self.calibration_size = calibration_size
+        self.pos_label = pos_label
         self.ridge = ridge
         self.model = model
         self.standardize = standardize
@@ -75,22 +85,43 @@ class NeymanPearsonClassifier(RateClassifier):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "NeymanPearsonClassifier":
         """Fit, and choose the threshold on held-out negatives where it is the umbrella."""
         check_fraction("max_false_positive_rate", self.max_false_positive_rate)
-        umbrella = isinstance(self.threshold, str) and self.threshold == UMBRELLA
-        if not umbrella:
+        if self.threshold not in (UMBRELLA, QUANTILE):
             check_fraction("threshold", self.threshold)
         check_fraction("delta", self.delta)
         check_fraction("calibration_size", self.calibration_size)
         data = self._check(X, y, sample_weight, None)
-        held = self._hold_out(data) if umbrella else None
+        held = self._hold_out(data) if self.threshold == UMBRELLA else None
         constraints = {"false positives": rate(of="negatives") <= self.max_false_positive_rate}
         self._fit(data if held is None else data.taken(~held), constraints, negatives=0.0)
         if held is None:
-            self.threshold_ = logit_of(float(self.threshold))
+            self.threshold_ = self._chosen(data)
         else:
-            scores = self._logits(data.features[held])
+            scores = self._raw(data.features[held])
             self.threshold_ = umbrella_threshold(scores, self.max_false_positive_rate, self.delta)
             self.calibration_negatives_ = int(held.sum())
         return self
+
+    @property
+    def _even(self) -> float:
+        """The threshold where data chose it: negatives have no part in the loss, so that 0.5 by itself means nothing."""
+        return self.threshold_ if self.threshold in (UMBRELLA, QUANTILE) else 0.0
+
+    def _chosen(self, data: Labelled) -> float:
+        """The threshold on the rows of the fit, with a warning where it leaves most of the rate unspent."""
+        alpha = self.max_false_positive_rate
+        scores, negatives = self._raw(data.features), data.shares(Subset("negatives"))
+        best = quantile_threshold(scores, negatives, alpha)
+        if self.threshold == QUANTILE:
+            return best
+        given = logit_of(float(self.threshold))
+        used, most = (spent(scores, negatives, threshold) for threshold in (given, best))
+        if used < WASTED * alpha and most > used:
+            warnings.warn(
+                f"threshold={self.threshold} gives a false-positive rate of {used:.3g} on the rows of the fit, of {alpha:g} that "
+                f"are allowed, where threshold='quantile' gives {most:.3g} and finds more positives.",
+                stacklevel=3,
+            )
+        return given
 
     def _hold_out(self, data: Labelled) -> np.ndarray:
         """bool (n,): the negatives on which the threshold is chosen."""

@@ -125,8 +125,9 @@ def rate(of: str = "all", group: Any = None) -> Rates:
     **Arguments:**
 
     - `of`: `"all"`, or the true class: `"positives"` (then it is the true-positive rate) or `"negatives"` (the
-      false-positive rate). Positive is `classes_[1]`, the class that sorts last.
-    - `group`: a sensitive group, one of the values passed to `fit` as `sensitive_features`; default: everybody.
+      false-positive rate). Positive is the classifier's `pos_label`, by default the class that sorts last.
+    - `group`: a sensitive group, one of the values passed to `fit` as `sensitive_features`; default: everybody. Where those
+      have several columns, a tuple of one value per column, in which None is any: `("woman", None)`.
     """
     if of not in SUBSETS:
         raise InputError(f"rate(of={of!r})", f"one of {list(SUBSETS)}", "positives gives the true-positive rate")

@@ -40,6 +40,10 @@ class Solved:
     certificate: Certificate
     result: Result
 
+    def is_feasible(self, tol: Tolerance) -> bool:
+        """Whether the constraints are met to the tolerance, whatever else is missing."""
+        return self.certificate.violation.upper <= tol.violation
+
 
 def looked_at_whole(solver: Any, rows: int, columns: int) -> bool:
     """Whether every step looks at all rows, in float64; otherwise rows are drawn, in float32."""
@@ -86,6 +90,10 @@ def _attempt(
         goal = replace(tol, gradient=min(tol.gradient, CLOSE)) if whole else tol
         result = minimize(problem, start, tol=goal, outer=Outer(penalty=penalty, scale=False), **settings)
         model = _host(result.x)
+    if (
+        result.status is Status.INTERRUPTED
+    ):  # of a fit that was stopped nothing is kept, and a search around it ends, too
+        raise KeyboardInterrupt
     certificate = result.certificate
     multipliers = _flat(result.multipliers)
     program, x = problem.bind(model)
@@ -141,13 +149,15 @@ def report_failure(solved: Solved, constraints: dict[str, RateConstraint], rate_
             "constraints that one model can meet at once",
             "loosen them to what was reached, give the model more freedom (features, model=), or lower ridge",
         )
-    unmet = f" The constraints are not met: {_sides(constraints, rate_of)}." if violated else ""
+    told = (
+        f"are met to {tol.violation:g}" if solved.is_feasible(tol) else f"are not met: {_sides(constraints, rate_of)}"
+    )
     warnings.warn(
-        f"The fit is not certified ({solved.result.status.word}): {'; '.join(solved.certificate.missing(tol))}.{unmet} "
-        "A larger ridge or a smaller sharpness makes the "
+        f"The fit is not certified ({solved.result.status.word}): {'; '.join(solved.certificate.missing(tol))}."
+        f"{f' The constraints {told}.' if constraints else ''} A larger ridge or a smaller sharpness makes the "
         "problem easier; max_outer lets it go on for longer, and tol says what is good enough.",
         ConvergenceWarning,
-        stacklevel=4,
+        stacklevel=5,
     )
 
 

@@ -9,17 +9,46 @@ thousandth draw. There the rows of every group, and of every class where a const
 own (`apart`), and weights in it are those of the user.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import expit
 
 from ..errors import InputError
 from ..problem import E, Problem
 from . import model
+from .groups import Groups
 from .model import Row
 from .rates import RateConstraint, Subset
 
 CONSTRAINTS = "rates"  # of every problem: one vector, whose rows `by_name` calls by the user's names
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What estimators of a kind minimise and constrain: per row in the problem, and per row as tables show it."""
+
+    loss: Callable  # (model, row)
+    means: Callable  # (model, row): one entry per constraint
+    smoothed: Callable  # (subset, data, raw, sharpness): as constrained
+    counted: Callable  # (subset, data, raw): as it happens
+
+    def smooth(self, subset: Subset, data: "Labelled", raw: np.ndarray, sharpness: float) -> float:
+        """The mean over a subset as it was constrained."""
+        return float(data.shares(subset) @ self.smoothed(subset, data, raw, sharpness))
+
+    def hard(self, subset: Subset, data: "Labelled", raw: np.ndarray) -> float:
+        """The mean over a subset of what happens."""
+        return float(data.shares(subset) @ self.counted(subset, data, raw))
+
+
+RATES = Kind(
+    model.loss,
+    model.rates,
+    smoothed=lambda subset, data, raw, sharpness: expit(sharpness * raw),
+    counted=lambda subset, data, raw: (raw > 0).astype(float),
+)
 
 
 @dataclass(frozen=True)
@@ -29,7 +58,7 @@ class Labelled:
     features: np.ndarray
     y: np.ndarray
     weights: np.ndarray
-    groups: np.ndarray | None = None
+    groups: Groups | None = None
 
     def members(self, subset: Subset) -> np.ndarray:
         """bool (n,): the rows of a subset; an error where there are none or groups are not known."""
@@ -42,9 +71,9 @@ class Labelled:
                     "pass sensitive_features=...; in pipelines and searches, by metadata routing:"
                     " set_fit_request(sensitive_features=True)",
                 )
-            rows = rows & (self.groups == subset.group)
+            rows = rows & self.groups.has(subset.group)
         if not (self.weights[rows] > 0).any():
-            groups = [] if self.groups is None else sorted(set(self.groups.tolist()), key=str)
+            groups = [] if self.groups is None else self.groups.all
             advice = "pass rows of both classes" if subset.group is None else "check the name and the type of the group"
             raise InputError(
                 f"{subset} is over no rows",
@@ -60,7 +89,7 @@ class Labelled:
 
     def taken(self, rows: np.ndarray) -> "Labelled":
         """Some of the rows."""
-        groups = None if self.groups is None else self.groups[rows]
+        groups = None if self.groups is None else self.groups.taken(rows)
         return Labelled(self.features[rows], self.y[rows], self.weights[rows], groups)
 
 
@@ -84,11 +113,11 @@ def apart(rows: Row, data: Labelled, constraints: dict[str, RateConstraint]) -> 
     return [Row(rows.features[here], rows.loss[here], rows.rates[here], rows.sharpness) for here in held]
 
 
-def make_problem(sources: list[Row], constraints: dict[str, RateConstraint], ridge: float) -> Problem:
+def make_problem(kind: Kind, sources: list[Row], constraints: dict[str, RateConstraint], ridge: float) -> Problem:
     """The problem on padded rows, of one source or several: all rates are one function, so that one pass serves them."""
-    objective = sum((E(model.loss, over=rows) for rows in sources), ridge * E(model.ridge))
+    objective = sum((E(kind.loss, over=rows) for rows in sources), ridge * E(model.ridge))
     bounds = np.asarray([-constraint.body.constant for constraint in constraints.values()])
-    rates = sum((E(model.rates, over=rows) for rows in sources[1:]), E(model.rates, over=sources[0]))
+    rates = sum((E(kind.means, over=rows) for rows in sources[1:]), E(kind.means, over=sources[0]))
     return Problem(objective, {CONSTRAINTS: rates <= bounds} if constraints else {})
 
 
