@@ -208,11 +208,15 @@ class Reference:
 
         v = -(self.gradient + self.jacobian.T @ lam)
         mu = normal_multipliers(self.cone, v - project(self.cone, v))
-        held = np.concatenate([mu, lam[self.inequality][at_zero]]) > strong
-        for multiplier, bend in zip(mu, self.cone.bend, strict=True):
-            matrix[:d, :d] += bend * multiplier * (multiplier > strong)
-        critical = Cone.of(signs[~held], np.concatenate([equalities, signs[held]]), size=d + slacks)
-        return {"whole": float(whole), "paper": paper, "critical": smallest_on(matrix, critical)}
+        pushing = mu > strong
+        hessian = self.hessian(lam)
+        for multiplier, bend in zip(mu[pushing], np.array(self.cone.bend).reshape(-1, d, d)[pushing], strict=True):
+            hessian = hessian + bend * multiplier
+        active = self.inequality & (slack <= 0)
+        firm = active & (lam * np.linalg.norm(self.jacobian, axis=1) > strong)
+        kept = np.concatenate([self.jacobian[~self.inequality | firm], self.cone.equalities, self.cone.rows[pushing]])
+        critical = Cone.of(np.concatenate([self.cone.rows[~pushing], self.jacobian[active & ~firm]]), kept, size=d)
+        return {"whole": float(whole), "paper": paper, "critical": smallest_on(hessian, critical)}
 
 
 # The problems -----------------------------------------------------------------------------------------------------------

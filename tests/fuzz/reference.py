@@ -85,29 +85,6 @@ def eigen(matrix):
     return np.diag(a)[order], v[:, order]
 
 
-def right_singular(rows, rank):
-    """The `rank` largest singular values of a matrix and their right vectors: rows are turned against each other until orthogonal.
-
-    One-sided rotations keep the digits of small singular values beside large ones.
-    """
-    a = np.array(rows, LONG)
-    for _ in range(60):
-        turned = False
-        for i, j in itertools.combinations(range(len(a)), 2):
-            p, q, r = a[i] @ a[i], a[j] @ a[j], a[i] @ a[j]
-            if abs(r) <= LONG(1e-19) * np.sqrt(p * q):
-                continue
-            theta = (q - p) / (2 * r)
-            t = (1 if theta >= 0 else -1) / (abs(theta) + np.sqrt(theta**2 + 1))
-            c = 1 / np.sqrt(t * t + 1)
-            a[i], a[j], turned = c * a[i] - t * c * a[j], t * c * a[i] + c * a[j], True
-        if not turned:
-            break
-    values = np.sqrt((a**2).sum(1))
-    order = np.argsort(-values)[:rank]
-    return (a[order] / values[order, None]).T.reshape(rows.shape[1], rank), values[order]
-
-
 def null_space(rows):
     """Orthonormal columns that all rows annihilate: the rest of the unit vectors after the rows, by Gram and Schmidt, twice."""
     n = rows.shape[1]

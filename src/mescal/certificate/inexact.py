@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .cones import Cone, Curvature
-from .second_order import Situation, build_cone
+from .second_order import SLOW, Situation, relaxed_cone, relaxed_rows
 
 PENALTIES = (
     1.0,
@@ -49,10 +49,10 @@ def lower_end(
     if name == "whole":
         length = float(np.linalg.norm(situation.rows, 2)) if situation.rows.size else 0.0
         return found.lower - errors.hessian - situation.penalty * errors.jacobian * (2 * length + errors.jacobian)
-    cautious = _doubted(name, situation, -MOVED * errors.gradient)
+    cautious = _doubted(name, situation, errors, -1)
     if errors.jacobian == 0:
         return (found if cautious is situation else evaluate(cautious, None)).lower - errors.hessian
-    values = np.linalg.svd(situation.rows, compute_uv=False)
+    values = np.linalg.svd(relaxed_rows(name, cautious, SLOW), compute_uv=False)
     counted = values[values > 1e-10 * values.max(initial=0.0)]
     unit = max(norm, 1e-300) / (errors.jacobian * counted.min(initial=np.inf)) if counted.size else 0.0
     relaxed = (evaluate(cautious, r * unit).lower - r * unit * errors.jacobian**2 for r in PENALTIES)
@@ -64,25 +64,40 @@ def upper_end(
 ) -> float:
     """An upper bound for the truth, inf where there is none.
 
-    `candidates` are unit directions in (x, s), each with an upper bound for u'H'u; `norm` is an upper bound for |H'|.
+    `candidates` are unit directions of the cone, each with an upper bound for u'H'u; `norm` is an upper bound for |H'|.
     """
     if name == "whole":
         return min((c + _penalised(situation, u, errors) for u, c in candidates), default=np.inf)
-    cone, bending = build_cone(name, _doubted(name, situation, MOVED * errors.gradient), rows=False)
+    bold = _doubted(name, situation, errors, 1)
+    (cone, bending), rows = relaxed_cone(name, bold, 1.0), relaxed_rows(name, bold, 1.0)
     norm = norm + float(bending.max(initial=0.0))
     upper = np.inf
     for u, curvature in candidates:
-        t = _distance(u, cone, situation.rows, errors.jacobian)
+        lifted = _lifted(u, cone.size, rows)
+        t = _distance(lifted, cone, rows, errors.jacobian)
         if t < 1:
             value = curvature + float(bending @ u[: bending.size] ** 2) + (2 * t + t**2) * norm
-            upper = min(upper, value if value < 0 else value / (1 - t**2))
+            # a projection is no longer than u, its part in x may be, by t
+            shortest, longest = ((1 - t) ** 2, (1 + t) ** 2) if name == "critical" else (1 - t**2, 1.0)
+            upper = min(upper, value / longest if value < 0 else value / shortest)
     return upper
 
 
-def _doubted(name: str, situation: Situation, doubt: float) -> Situation:
+def _lifted(u: np.ndarray, size: int, rows: np.ndarray) -> np.ndarray:
+    """A direction in x with the slacks that its rows leave it, where the cone has more."""
+    if size == u.size:
+        return u
+    slacks = rows[:, u.size :]
+    return np.concatenate([u, np.maximum(-(rows[:, : u.size] @ u) @ slacks, 0.0) / (slacks**2).sum(axis=0)])
+
+
+def _doubted(name: str, situation: Situation, errors: Errors, sign: int) -> Situation:
+    """What pushes on the critical cone with all errors taken off, or added."""
     tangent = situation.tangent
     bounded = tangent is not None and (tangent.lower.any() or tangent.upper.any() or len(tangent.inequalities))
-    return replace(situation, doubt=doubt) if name == "critical" and doubt and bounded else situation
+    if name != "critical" or not (bounded or situation.at_zero.any()):
+        return situation
+    return replace(situation, doubt=sign * MOVED * errors.gradient, spread=sign * errors.jacobian)
 
 
 def _penalised(situation: Situation, u: np.ndarray, errors: Errors) -> float:

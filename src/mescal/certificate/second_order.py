@@ -1,12 +1,15 @@
-"""Curvature of the Lagrangian at a point, on three cones in z = (x, s):
+"""Curvature of the Lagrangian at a point, on three cones; two of them, the paper's, are in z = (x, s):
 
 - `whole`: all of space, for the augmented Lagrangian,  H + al A'A,  A = [J, S]: the paper's test, sufficient;
 - `paper`: T_X(x) x T_{s >= 0} and A d = 0: its definition (iii);
-- `critical`: in addition d orthogonal to the gradient of the Lagrangian, that is d = 0 along strongly active bounds: the
-  true critical cone, the only one whose condition is necessary at a local minimiser. Where the boundary of X is curved,
-  its curvature times its multiplier is added to H, as the second-order condition for curved sets has it.
+- `critical`, in x alone: T_X(x), J_j d = 0 for equalities and for inequalities that push, J_j d <= 0 for those that are active and
+  do not, and d orthogonal to what pushes of X: the true critical cone, the only one whose condition is necessary at a local
+  minimiser. Where the boundary of X is curved, its curvature times its multiplier is added to H, as the second-order
+  condition for curved sets has it.
 
-H = grad^2 f + sum_j lam_j grad^2 c_j acts on x alone; S puts the slack of each inequality into its row of c.
+H = grad^2 f + sum_j lam_j grad^2 c_j acts on x alone; S puts the slack of each inequality into its row of c. Lengths on the
+critical cone are those of x: a slack s = -c(x) moves as fast as the unit of its constraint makes it, and counted as well, a
+constraint in a small unit would make every curvature small. For the same reason a row pushes where lam_j |J_j| is large.
 """
 
 from collections.abc import Callable
@@ -17,12 +20,15 @@ import numpy as np
 from ..sets.cone import TangentCone
 from .budget import ENDLESS, Budget
 from .cones import NO_HESSIAN, Cone, Curvature, smallest_on_cone, smallest_on_cone_matrix_free
-from .rows import RANK_TOLERANCE
+from .rows import RANK_TOLERANCE, RESTRICTION_TOLERANCE
 
 CONES = ("whole", "paper", "critical")
 DENSE_SIZE = 1500  # up to this many parameters the Hessian is formed; its eigenvalues then take about a second
 ALWAYS_FORMED = 100  # parameters up to which the Hessian is formed whatever the time: that takes less than compiling it
 SHORT_ROW = 10 * RANK_TOLERANCE
+SLOW = (
+    1e-3  # of what x moves: what slacks move in units in which their length adds no more than its square to that of x
+)
 LANCZOS_STEPS = 500  # at most, on the cone that decides ...
 BRIEF_STEPS = 64  # ... and on the others, of which an interval is reported, however long
 LANCZOS_FAILURE = 1e-6  # probability that a Lanczos lower end is wrong
@@ -34,7 +40,7 @@ class Situation:
 
     `gradient` is that of the Lagrangian in x; `tangent` is None where the set only has a projection; `strong` is the
     size above which a multiplier of a bound counts as positive; `doubt` is added to the multipliers of the bounds of X
-    before they are used; `errors` says how far each row of the Jacobian may be off, in length.
+    before they are used, and `spread` to the lengths of rows; `errors` says how far each row of the Jacobian may be off, in length.
     """
 
     gradient: np.ndarray
@@ -47,7 +53,25 @@ class Situation:
     penalty: float
     strong: float
     doubt: float = 0.0
+    spread: float = 0.0
     errors: np.ndarray | None = None
+
+    @property
+    def at_zero(self) -> np.ndarray:
+        """Rows of inequalities that are active."""
+        return self.inequality & (self.slack <= 0)
+
+    @property
+    def off(self) -> np.ndarray:
+        """`errors`, zero where none are given."""
+        return np.zeros(len(self.multipliers)) if self.errors is None else self.errors
+
+    @property
+    def pushing(self) -> np.ndarray:
+        """Active rows of inequalities that push, with errors for or against it, as the signs of `doubt` and `spread` say."""
+        off = self.off if max(self.doubt, self.spread) > 0 else -self.off
+        lengths = np.maximum(np.linalg.norm(self.jacobian, axis=1) + off + self.spread, 0.0)
+        return self.at_zero & (self.multipliers * lengths > self.strong)
 
     @property
     def slack_columns(self) -> np.ndarray:
@@ -80,7 +104,7 @@ def curvatures(
     if matrix is None and deciding is not None and _few_signs(deciding, situation):
         names.sort(key=lambda name: name != deciding)  # ... unless the deciding cone is a subspace, and needs no help
     for name in names:
-        thorough, whole = deciding in (None, name), _enclosing(found, situation)
+        thorough, whole = deciding in (None, name), _enclosing(name, found, situation)
         if budget.over:
             found[name] = unmeasured(whole)
             continue
@@ -96,12 +120,24 @@ def curvatures(
     return {name: found[name] for name in CONES}
 
 
-def _enclosing(found: dict[str, Curvature], situation: Situation) -> Curvature | None:
-    """The whole space as a bound for cones with A'd = 0, A' within errors e of A: its form has al |A d|^2 <= al |e|^2 more."""
+def _enclosing(name: str, found: dict[str, Curvature], situation: Situation) -> Curvature | None:
+    """The whole space as a bound for cones with A'd = 0, A' within errors e of A: its form has al |A d|^2 <= al |e|^2 more.
+
+    Per length of x alone, (d, -J'd) is longer than d by the factor 1 + |J'|^2 at most, J' the rows of inequalities.
+    """
     whole = found.get("whole")
-    if whole is None or situation.errors is None:
-        return whole
-    return replace(whole, lower=whole.lower - situation.penalty * float(situation.errors @ situation.errors))
+    if whole is None:
+        return None
+    lower, direction = whole.lower - situation.penalty * float(situation.off @ situation.off), whole.direction
+    if name == "critical" and situation.inequality.any():
+        faster = float(np.linalg.norm(situation.jacobian[situation.inequality], 2)) + float(
+            np.linalg.norm(situation.off)
+        )
+        lower = min(lower, lower * (1 + faster**2))
+        direction = None if direction is None else direction[: situation.gradient.size]
+        length = 0.0 if direction is None else float(np.linalg.norm(direction))
+        direction = direction / length if direction is not None and length > 0 else None
+    return replace(whole, lower=lower, direction=direction)
 
 
 def unmeasured(whole: Curvature | None = None) -> Curvature:
@@ -133,12 +169,13 @@ def on_cone(
 ) -> Curvature:
     """The smallest curvature on one cone, dense where `matrix` (H itself) is given, by Lanczos on `product` otherwise.
 
-    With `relaxed`, A d = 0 is no condition any more, and relaxed |A d|^2 is added to the curvature instead. `enclosing` is
+    With `relaxed`, A d = 0 is no condition any more, and relaxed |A d|^2 is added to the curvature instead; on the critical cone
+    A has slow slacks for one-sided rows, and a lower end below zero becomes lower by what they add to lengths. `enclosing` is
     what is known of the whole space; without a dense matrix it can save a second Lanczos run, of at most `steps`.
     """
-    cone, bending = build_cone(name, situation, rows=relaxed is None)
+    cone, bending = build_cone(name, situation) if relaxed is None else relaxed_cone(name, situation, SLOW)
     penalty = situation.penalty if name == "whole" else relaxed
-    rows = None if penalty is None else situation.rows
+    rows = None if penalty is None else relaxed_rows(name, situation, SLOW)
     size = situation.gradient.size
     if matrix is not None:
         joint = np.zeros((cone.size, cone.size))
@@ -174,7 +211,10 @@ def on_cone(
             )
         except _UndefinedError:
             return Curvature(np.nan, -np.inf, np.inf, NO_HESSIAN, None)
-    if name != "whole" and (cone.is_loosened or _is_doubtful(name, situation, cone)):
+    slow = cone.size - size if name == "critical" else 0
+    if slow and found.lower < 0:
+        found = replace(found, lower=found.lower * (1 + slow * SLOW**2))
+    if name != "whole" and relaxed is None and (cone.is_loosened or _is_doubtful(name, situation, cone)):
         how = (
             f"{found.how}; no upper end: rows of the Jacobian are short or, like multipliers of bounds, within rounding"
         )
@@ -191,64 +231,117 @@ class _UndefinedError(Exception):
 
 def _is_doubtful(name: str, situation: Situation, cone: Cone) -> bool:
     """Whether conditions may be missing: a bound would be held if its multiplier were as large as its error lets it be."""
-    at_zero = situation.inequality & (situation.slack <= 0)
-    lengths = np.linalg.norm(situation.jacobian, axis=1)
-    errors = np.zeros_like(lengths) if situation.errors is None else situation.errors
+    lengths, errors = np.linalg.norm(situation.jacobian, axis=1), situation.off
     unknown = (errors > 0) & (lengths <= errors)  # such rows are zero here: their sign conditions are missing, ...
-    short = (lengths > 0) & (
-        lengths <= SHORT_ROW
-    )  # ... those of others may have been lost beside the unit of a slack, ...
-    if (at_zero & (unknown | short)).any():
+    if (situation.at_zero & unknown).any():
         return True
-    if (
-        situation.inequality & unknown & (errors > SHORT_ROW**0.5)
-    ).any():  # ... and a free slack that moves makes steps longer
+    if name == "paper":
+        short = (lengths > 0) & (
+            lengths <= SHORT_ROW
+        )  # ... those of others may have been lost beside the unit of a slack, ...
+        moving = (
+            situation.inequality & unknown & (errors > SHORT_ROW**0.5)
+        )  # ... and a free slack that moves makes steps longer
+        return bool((situation.at_zero & short).any() or moving.any())
+    left = np.linalg.norm(situation.jacobian * cone.free[: situation.gradient.size], axis=1)
+    if (situation.at_zero & ~situation.pushing & (left > 0) & ~_known(situation, cone.free)).any():
         return True
-    if name != "critical" or situation.doubt == 0:
+    if max(abs(situation.doubt), abs(situation.spread), errors.max(initial=0.0)) == 0:
         return False
-    tight, _ = build_cone(name, replace(situation, doubt=abs(situation.doubt)))
+    upwards = replace(situation, doubt=abs(situation.doubt), spread=abs(situation.spread))
+    tight, _ = build_cone(name, replace(upwards, doubt=max(upwards.doubt, np.finfo(float).tiny)))
     return bool((tight.zero != cone.zero).any()) or len(tight.equalities) != len(cone.equalities)
 
 
-def build_cone(name: str, situation: Situation, rows: bool = True) -> tuple[Cone, np.ndarray]:
-    """The cone in z, and the diagonal that curved boundaries add to H on it; without `rows`, A d = 0 is left out."""
-    size, slacks = situation.gradient.size, int(situation.inequality.sum())
-    bending = np.zeros(size)
+def _known(situation: Situation, free: np.ndarray) -> np.ndarray:
+    """Rows of the Jacobian of which more than rounding is left on the free coordinates of x."""
+    whole = np.linalg.norm(situation.jacobian, axis=1)
+    left = np.linalg.norm(situation.jacobian * free[: situation.gradient.size], axis=1)
+    return left > np.maximum(situation.off, RESTRICTION_TOLERANCE * whole)
+
+
+def build_cone(name: str, situation: Situation) -> tuple[Cone, np.ndarray]:
+    """The cone, and the diagonal that curved boundaries add to H on it."""
     if name == "whole":
-        return Cone.of(size + slacks), bending
-    tangent = situation.tangent or TangentCone.whole(size)
-    at_zero = situation.slack[situation.inequality] <= 0
-    lower = np.concatenate([tangent.lower, at_zero])
-    upper = np.concatenate([tangent.upper, np.zeros(slacks, bool)])
-    zero = np.zeros(size + slacks, bool)
-    equalities = [situation.rows[: None if rows else 0], _pad(tangent.equalities, slacks)]
-    inequalities = tangent.inequalities
+        return relaxed_cone(name, situation, SLOW)
     if name == "critical":
-        of_bounds, of_rows = normal_multipliers(tangent, situation.normal)
-        of_rows = of_rows + situation.doubt
-        zero[:size] = (tangent.lower | tangent.upper) & (np.abs(of_bounds) + situation.doubt > situation.strong)
-        zero[size:] = at_zero & (situation.multipliers[situation.inequality] > situation.strong)
-        held = of_rows > situation.strong
-        bending = tangent.bending(np.where(held, of_rows, 0.0))
-        equalities.append(_pad(inequalities[held], slacks))
-        inequalities = inequalities[~held]
-    rows_of = np.concatenate(equalities)
-    off = np.zeros(len(rows_of))
-    if rows and situation.errors is not None:
-        # where a slack is free to make up for an error of its row, that changes no curvature: H acts on x alone
-        made_up = np.zeros(len(situation.rows), bool)
-        made_up[situation.inequality] = ~zero[size:]
-        off[: len(situation.rows)] = np.where(made_up, 0.0, situation.errors)
+        cone, bending = _held(situation)
+        rows = situation.jacobian
+        keeps = ~situation.inequality | situation.pushing
+        gives = situation.at_zero & ~keeps & _known(situation, cone.free)
+        off = np.concatenate([situation.off[keeps], np.zeros(len(cone.equalities))])
+        return replace(
+            cone,
+            equalities=np.concatenate([rows[keeps], cone.equalities]),
+            inequalities=np.concatenate([cone.inequalities, rows[gives]]),
+            errors=off,
+        ), bending
+    cone, bending = relaxed_cone(name, situation, SLOW)
+    # where a slack is free to make up for an error of its row, that changes no curvature: H acts on x alone
+    off = np.where(situation.inequality, 0.0, situation.off)
+    rows = np.concatenate([situation.rows, cone.equalities])
+    return replace(cone, equalities=rows, errors=np.concatenate([off, np.zeros(len(cone.equalities))])), bending
+
+
+def relaxed_cone(name: str, situation: Situation, speed: float) -> tuple[Cone, np.ndarray]:
+    """The same without A d = 0; on the critical cone in x and in slacks of one-sided rows, as `relaxed_rows` has them."""
+    size, slacks = situation.gradient.size, int(situation.inequality.sum())
+    if name == "whole":
+        return Cone.of(size + slacks), np.zeros(size)
+    if name == "critical":
+        cone, bending = _held(situation)
+        return _with_slacks(cone, np.ones(relaxed_rows(name, situation, speed).shape[1] - size, bool)), bending
+    tangent = situation.tangent or TangentCone.whole(size)
     cone = Cone.of(
-        size + slacks,
-        zero=zero,
-        lower=lower,
-        upper=upper,
-        equalities=rows_of,
-        inequalities=_pad(inequalities, slacks),
-        errors=off,
+        size,
+        lower=tangent.lower,
+        upper=tangent.upper,
+        equalities=tangent.equalities,
+        inequalities=tangent.inequalities,
     )
-    return cone, bending
+    return _with_slacks(cone, situation.at_zero[situation.inequality]), np.zeros(size)
+
+
+def relaxed_rows(name: str, situation: Situation, speed: float) -> np.ndarray:
+    """A of A d = 0. On the critical cone slacks are there for one-sided rows alone, and move at most `speed` times as fast as x."""
+    if name != "critical":
+        return situation.rows
+    keeps = ~situation.inequality | situation.pushing
+    gives = situation.at_zero & ~keeps & _known(situation, _held(situation)[0].free)
+    counted = keeps | gives
+    units = np.diag(np.linalg.norm(situation.jacobian, axis=1) / speed)
+    return np.concatenate([situation.jacobian, units[:, gives]], axis=1)[counted]
+
+
+def _held(situation: Situation) -> tuple[Cone, np.ndarray]:
+    """The tangent cone of X in x with what pushes held, and how far the boundary bends H."""
+    tangent = situation.tangent or TangentCone.whole(situation.gradient.size)
+    of_bounds, of_rows = normal_multipliers(tangent, situation.normal)
+    of_rows = of_rows + situation.doubt
+    held = of_rows > situation.strong
+    cone = Cone.of(
+        situation.gradient.size,
+        zero=(tangent.lower | tangent.upper) & (np.abs(of_bounds) + situation.doubt > situation.strong),
+        lower=tangent.lower,
+        upper=tangent.upper,
+        equalities=np.concatenate([tangent.equalities, tangent.inequalities[held]]),
+        inequalities=tangent.inequalities[~held],
+    )
+    return cone, tangent.bending(np.where(held, of_rows, 0.0))
+
+
+def _with_slacks(cone: Cone, bounded: np.ndarray) -> Cone:
+    """The cone with slacks beside x, of which some are not to become negative."""
+    slacks = len(bounded)
+    nothing = np.zeros(slacks, bool)
+    return Cone.of(
+        cone.size + slacks,
+        zero=np.concatenate([cone.zero, nothing]),
+        lower=np.concatenate([cone.lower, bounded]),
+        upper=np.concatenate([cone.upper, nothing]),
+        equalities=_pad(cone.equalities, slacks),
+        inequalities=_pad(cone.inequalities, slacks),
+    )
 
 
 def normal_multipliers(tangent: TangentCone, normal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

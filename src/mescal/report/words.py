@@ -77,7 +77,8 @@ def explain_certificate(found: Certificate, tol: float | Tolerance | None = None
 
 def _about(found: Certificate, tol: Tolerance | None, certified: bool) -> Iterable[str]:
     yield (
-        f"What it means. {promise(found)} Lengths are Euclidean, in x and slacks together."
+        f"What it means. {promise(found)} Lengths of directions are those of x on the critical cone, and of x and "
+        "slacks together elsewhere."
         + (
             ""
             if certified or tol is None

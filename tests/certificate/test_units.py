@@ -1,0 +1,101 @@
+"""Units: stating a constraint a million times larger or smaller changes no verdict and no curvature.
+
+Lengths of directions are those of x. A slack s = -c(x) moves as fast as the unit of its constraint makes it: with its length in
+the denominator, d'Hd / |d|^2 of a maximum is as small as one likes.
+"""
+
+import jax
+import numpy as np
+import pytest
+
+import mescal
+from mescal import E
+from mescal.sets import Box
+
+UNITS = [1e-6, 1.0, 1e6]
+TOLERANCE = 0.01
+POPULATION = np.zeros((1, 1))
+STREAM = mescal.Sampler(lambda key: 1e-9 * jax.random.normal(key, (1,)))  # rows of mean zero
+SOURCES = [POPULATION, STREAM]
+FIRST, SECOND, THIRD = (E(lambda x, i=i: x[i] ** 2) for i in range(3))  # factors of these are data: programs are shared
+
+
+def first(x, r):
+    return x[0] + r[0]
+
+
+def certified(problem, x, **options):
+    return mescal.certify(problem, np.asarray(x, float), tol=TOLERANCE, seed=0, **options)
+
+
+def decides(found, curvature):
+    """Whether a certificate says that the least curvature is this, and passes where that is positive."""
+    assert found.curvature.value == pytest.approx(curvature, rel=1e-6), found
+    assert found.passes(TOLERANCE) == (curvature > 0), found
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=["population", "stream"])
+@pytest.mark.parametrize("unit", UNITS)
+def test_an_inactive_constraint_hides_no_maximum(source, unit):
+    """a x^2 + 3 y^2 with x <= 2, at 0: a saddle where a < 0."""
+    far = {"far": unit * (E(first, over=source) - 2) <= 0}
+    for a in (-1.0, 1.0):
+        decides(certified(mescal.Problem(a * FIRST + 3 * SECOND, far), [0, 0]), 2 * a)
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=["population", "stream"])
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_constraint_that_pushes_holds_in_any_unit(source, unit):
+    """-x - x^2 + a y^2 with x <= 0: the multiplier is 1/unit, x is held, and along y the curvature is 2a."""
+    held = {"held": unit * E(first, over=source) <= 0}
+    for a in (-1.0, 1.0):
+        problem = mescal.Problem(-E(lambda x: x[0]) - FIRST + a * SECOND, held)
+        given = {"multipliers": {"held": 1 / unit}, "slack": {"held": 0.0}}
+        decides(certified(problem, [0, 0], **given), 2 * a)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("other", [1e-6, 1e6])
+def test_weakly_active_constraints_bound_a_cone_in_any_units(unit, other):
+    """x^2 + y^2 + 2 b x y with x, y >= 0 as constraints, at 0: the curvature on the quadrant is 2 for b = 2, and -2 for b = -2."""
+    for b in (2.0, -2.0):
+        problem = mescal.Problem(
+            FIRST + SECOND + 2 * b * E(lambda x: x[0] * x[1]),
+            {"first": unit * E(lambda x: x[0]) >= 0, "second": other * E(lambda x: x[1]) >= 0},
+        )
+        decides(certified(problem, [0, 0]), b)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_steep_row_that_pushes_beside_a_weakly_active_one(unit):
+    """-x + 3 y^2 + a z^2 with x <= 0 and y + z <= 0: the second does not push, and half a line has the curvature of a line."""
+    rows = {"held": unit * E(lambda x: x[0]) <= 0, "weak": 1e6 * E(lambda x: x[1] + x[2]) <= 0}
+    for a in (-1.0, 1.0):
+        decides(certified(mescal.Problem(-E(lambda x: x[0]) + 3 * SECOND + a * THIRD, rows), [0, 0, 0]), 2 * a)
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=["population", "stream"])
+@pytest.mark.parametrize("unit", UNITS)
+def test_an_equality_decides_the_same_in_any_unit(source, unit):
+    """x^2 - y^2 on x = t y: (t^2 - 1) / (t^2 + 1) times 2 along the line."""
+    for t in (2.0, 0.5):
+        line = {"line": unit * (E(first, over=source) - t * E(lambda x: x[1])) == 0}
+        decides(certified(mescal.Problem(FIRST - SECOND, line), [0, 0]), 2 * (t**2 - 1) / (t**2 + 1))
+
+
+def test_where_the_hessian_is_not_formed_lengths_are_the_same():
+    """1,501 parameters, a steep inactive constraint and a steep one that pushes."""
+    size = 1501
+    rows = {"far": 1e6 * (E(lambda x: x[1]) - 2) <= 0, "held": 1e6 * E(lambda x: x[0]) <= 0}
+    for a in (-1.0, 1.0):
+        problem = mescal.Problem(E(lambda x: x @ x - x[0]) + (a - 1) * SECOND, rows)
+        found = certified(problem, np.zeros(size))
+        assert found.passes(TOLERANCE) == (a > 0), found
+        assert found.curvature.lower <= 2 * a <= found.curvature.upper
+        assert found.curvature.upper <= 2 * a + TOLERANCE
+
+
+def test_a_box_that_pushes_beside_a_steep_inactive_row():
+    rows = {"far": 1e6 * (E(lambda x: x[0] + x[1]) - 9) <= 0}
+    problem = mescal.Problem(E(lambda x: x[0]) - SECOND, rows, Box(np.array([0.0, -1.0]), 1.0))
+    decides(certified(problem, [0, 0]), -2.0)
