@@ -17,6 +17,7 @@ from ..errors import InputError
 from ..problem import Problem, Program
 from ..problem.terms import Terms
 from ..run import Outer, Result, Status, minimize
+from ..run.limits import Signals
 from ..solvers import NewtonCG
 from .finish import affordable, finish
 from .rates import RateConstraint
@@ -68,12 +69,15 @@ def solve(
     """
     best = None
     settings["solver"] = NewtonCG(exact=rows) if whole and solver == "auto" else solver
-    for penalty in penalties:
-        solved = _attempt(problem, start, rows, whole, tol, penalty, settings)
-        if best is None or _violation(solved) < _violation(best) or solved.certificate.passes(tol):
-            best = solved
-        if solved.certificate.passes(tol) or solved.result.status is Status.OUTER_LIMIT:
-            break
+    with Signals() as signals:
+        for penalty in penalties:
+            solved = _attempt(problem, start, rows, whole, tol, penalty, settings)
+            if signals.asked:  # nothing is kept of a fit that was stopped, and a search around it ends, too
+                raise KeyboardInterrupt
+            if best is None or _violation(solved) < _violation(best) or solved.certificate.passes(tol):
+                best = solved
+            if solved.certificate.passes(tol) or solved.result.status is Status.OUTER_LIMIT:
+                break
     assert best is not None
     return best
 

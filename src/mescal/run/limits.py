@@ -62,7 +62,8 @@ class Signals:
     """Ctrl-C and SIGTERM end a run at the next chunk, with all that it has; a second one ends it at once.
 
     While it is open, signals are remembered instead of raised; in other threads than the main one, nothing changes. A signal
-    that the process was started to ignore stays ignored: Ctrl-C does not reach what a script sent to the background.
+    that the process was started to ignore stays ignored: Ctrl-C does not reach what a script sent to the background. One that
+    is open around another hears what that one hears: of several runs in a row, the rest are not begun.
     """
 
     def __init__(self, asked: bool = False):
@@ -83,6 +84,9 @@ class Signals:
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
+        around = getattr(self._before.get(number), "__self__", None)
+        if isinstance(around, Signals):
+            around.asked = True
         log.warning(
             "Asked to stop (%s): at the end of this chunk; once more to stop at once", signal.Signals(number).name
         )
