@@ -5,12 +5,14 @@ import warnings
 import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
-from mescal.estimators import ConstrainedClassifier, FairClassifier, NeymanPearsonClassifier, rate
+from mescal.estimators import ConstrainedClassifier, ConstrainedRegressor, FairClassifier, NeymanPearsonClassifier, rate
 
 ESTIMATORS = (
     NeymanPearsonClassifier(),
     ConstrainedClassifier(),
     FairClassifier(),
+    ConstrainedRegressor(),
+    ConstrainedRegressor(quantile=0.5),
 )
 # Some checks fit labels that are pure chance: these bounds can be met there, by a constant model.
 WITH_BOUND = ConstrainedClassifier({"recall": rate(of="positives") >= 0.5, "alarms": rate(of="negatives") <= 0.6})
@@ -32,7 +34,7 @@ def failures(estimator) -> list[str]:
 
 # One test, so that one process compiles the two programs that all checks share.
 def test_check_estimator_passes():
-    assert {type(e).__name__: found for e in ESTIMATORS if (found := failures(e))} == {}
+    assert {repr(e): found for e in ESTIMATORS if (found := failures(e))} == {}
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""scikit-learn classifiers with constraints on rates: a false-positive rate, a fairness rate, or any of your own."""
+"""scikit-learn classifiers with constraints on rates, and a regressor with constraints on errors and coverage."""
 
 from ..distribution import install as _install
 
@@ -14,5 +14,12 @@ except ImportError as error:
 from .constrained import ConstrainedClassifier as ConstrainedClassifier
 from .fair import FairClassifier as FairClassifier
 from .neyman_pearson import NeymanPearsonClassifier as NeymanPearsonClassifier
-from .rates import RateConstraint as RateConstraint, Rates as Rates, rate as rate
+from .rates import (
+    RateConstraint as RateConstraint,
+    Rates as Rates,
+    coverage as coverage,
+    error as error,
+    rate as rate,
+)
+from .regressor import ConstrainedRegressor as ConstrainedRegressor
 from .umbrella import smallest_sample as smallest_sample, umbrella_rank as umbrella_rank

@@ -24,20 +24,21 @@ SUBSETS = ("all", "positives", "negatives")
 
 @dataclass(frozen=True)
 class Subset:
-    """Rows that a rate is taken over: of which class, and of which sensitive group (None: any)."""
+    """Rows that a mean is taken over, of which class and of which sensitive group (None: any), and what it is the mean of."""
 
     of: str = "all"
     group: Any = None
+    what: str = "rate"
 
     def __str__(self) -> str:
         given = [] if self.of == "all" else [f"of={self.of!r}"]
         given += [] if self.group is None else [f"group={self.group!r}"]
-        return f"rate({', '.join(given)})"
+        return f"{self.what}({', '.join(given)})"
 
 
 @dataclass(frozen=True)
 class Rates:
-    """A linear combination of rates; made by `rate`."""
+    """A linear combination of rates, or of errors and coverages; made by `rate`, `error` and `coverage`."""
 
     terms: tuple[tuple[float, Subset], ...]
     constant: float = 0.0
@@ -134,22 +135,35 @@ def rate(of: str = "all", group: Any = None) -> Rates:
     return Rates(((1.0, Subset(of, group)),))
 
 
-def check_constraints(constraints: Any) -> dict[str, RateConstraint]:
-    """Constraints by name, or an error."""
+def error(group: Any = None) -> Rates:
+    """The mean squared error of a regressor, in units of the variance of its target: 1 - R^2; `group` as for `rate`."""
+    return Rates(((1.0, Subset(group=group, what="error")),))
+
+
+def coverage(group: Any = None) -> Rates:
+    """The share of rows whose target is at most a regressor's prediction; `group` as for `rate`."""
+    return Rates(((1.0, Subset(group=group, what="coverage")),))
+
+
+def check_constraints(constraints: Any, known: tuple[str, ...] = ("rate",)) -> dict[str, RateConstraint]:
+    """Constraints by name, on what is known to the estimator, or an error."""
     if constraints is None:
         return {}
+    expected = f"by name, comparisons of {' and '.join(known)} by <= or >="
+    advice = f'write constraints={{"first": {known[0]}(group="a") <= 0.05}}'
     if not isinstance(constraints, dict):
         raise InputTypeError(
-            f"constraints is {type(constraints).__name__}",
-            "a dict from names to comparisons of rates, or None",
-            'write constraints={"false positives": rate(of="negatives") <= 0.05}',
+            f"constraints is {type(constraints).__name__}", f"a dict with, {expected}, or None", advice
         )
     for name, constraint in constraints.items():
         if not isinstance(name, str) or not isinstance(constraint, RateConstraint):
-            raise InputTypeError(
-                f"constraint {name!r} is {type(constraint).__name__}",
-                "a name and a comparison of rates by <= or >=",
-                'write constraints={"false positives": rate(of="negatives") <= 0.05}',
+            raise InputTypeError(f"constraint {name!r} is {type(constraint).__name__}", expected, advice)
+        strange = [str(subset) for _, subset in constraint.body.terms if subset.what not in known]
+        if strange:
+            raise InputError(
+                f"constraint {name!r} is about {strange[0]}",
+                expected,
+                "classifiers have rates, ConstrainedRegressor has errors and coverages",
             )
     return constraints
 

@@ -1,14 +1,13 @@
 """Rows in buckets: arrays padded to few sizes, so that a fit on new shapes compiles nothing.
 
 Rows are padded by rows that stand there once more, and share their weight; columns (of the linear model alone) by zeros, and
-so are their weights at the minimiser. Neither moves a value or a derivative.
+so are their weights at the minimiser. Neither moves a value or a derivative. Parts of rows that have a second axis are weights.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-
-from .model import Row
 
 SMALLEST_ROWS, SMALLEST_COLUMNS = 512, 16
 POWERS = 8192  # rows up to which powers of two are worth their padding
@@ -55,16 +54,17 @@ class Scaling:
         return (features - self.mean) / self.scale
 
 
-def pad(rows: Row, columns: int, dtype: str) -> Row:
+def pad(rows: Any, columns: int, dtype: str) -> Any:
     """Rows and columns up to their buckets; weights sum over the bucket, so that means over it are weighted means."""
     n, d = rows.features.shape
     taken = np.arange(bucket_rows(n)) % n
     weight = (len(taken) / np.bincount(taken))[taken, None]  # of a share, spread over the times that its row is there
     features = np.zeros((len(taken), columns), dtype)
     features[:, :d] = rows.features[taken]
-    return Row(
-        features,
-        (weight * rows.loss[taken]).astype(dtype),
-        (weight * rows.rates[taken]).astype(dtype),
-        np.full(len(taken), rows.sharpness, dtype),
-    )
+    parts: dict[str, np.ndarray] = {"features": features}
+    for name, part in rows._asdict().items():
+        if np.ndim(part) == 0:
+            parts[name] = np.full(len(taken), part, dtype)
+        elif name != "features":
+            parts[name] = (weight * part[taken] if part.ndim == 2 else part[taken]).astype(dtype)
+    return type(rows)(**parts)

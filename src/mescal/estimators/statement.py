@@ -11,6 +11,7 @@ own (`apart`), and weights in it are those of the user.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -53,7 +54,7 @@ RATES = Kind(
 
 @dataclass(frozen=True)
 class Labelled:
-    """Rows as they are fitted: features, y in {0, 1}, weights, and the sensitive group of each row where known."""
+    """Rows as they are fitted: features, y in {0, 1} or a regressor's target, weights, and the sensitive groups where known."""
 
     features: np.ndarray
     y: np.ndarray
@@ -97,23 +98,29 @@ def make_rows(data: Labelled, constraints: dict[str, RateConstraint], negatives:
     """The columns of weights; `negatives` is the factor b on the losses of negatives."""
     share = data.weights / data.weights.sum()
     losses = np.stack([np.where(data.y == 1, share, 0.0), np.where(data.y == 1, 0.0, negatives * share)], axis=1)
-    rates = np.zeros((len(share), len(constraints)))
+    return Row(data.features, losses, shares_in(data, constraints, "rate"), np.asarray(sharpness))
+
+
+def shares_in(data: Labelled, constraints: dict[str, RateConstraint], what: str) -> np.ndarray:
+    """(n, m): the weight of every row in the means of one sort that the constraints are made of."""
+    shares = np.zeros((len(data.y), len(constraints)))
     for j, constraint in enumerate(constraints.values()):
         for factor, subset in constraint.body.terms:
-            rates[:, j] += factor * data.shares(subset)
-    return Row(data.features, losses, rates, np.asarray(sharpness))
+            if subset.what == what:
+                shares[:, j] += factor * data.shares(subset)
+    return shares
 
 
-def apart(rows: Row, data: Labelled, constraints: dict[str, RateConstraint]) -> list[Row]:
+def apart(rows: Any, data: Labelled, constraints: dict[str, RateConstraint]) -> list[Any]:
     """The rows in sources: those that the same subsets of the constraints hold are in one."""
     subsets = dict.fromkeys(subset for constraint in constraints.values() for _, subset in constraint.body.terms)
     member = np.stack([np.ones(len(data.y), bool), *(data.members(subset) for subset in subsets)], axis=1)
     kinds, kind = np.unique(member, axis=0, return_inverse=True)
     held = [kind == k for k in range(len(kinds))]
-    return [Row(rows.features[here], rows.loss[here], rows.rates[here], rows.sharpness) for here in held]
+    return [type(rows)(*(part[here] if np.ndim(part) else part for part in rows)) for here in held]
 
 
-def make_problem(kind: Kind, sources: list[Row], constraints: dict[str, RateConstraint], ridge: float) -> Problem:
+def make_problem(kind: Kind, sources: list[Any], constraints: dict[str, RateConstraint], ridge: float) -> Problem:
     """The problem on padded rows, of one source or several: all rates are one function, so that one pass serves them."""
     objective = sum((E(kind.loss, over=rows) for rows in sources), ridge * E(model.ridge))
     bounds = np.asarray([-constraint.body.constant for constraint in constraints.values()])
