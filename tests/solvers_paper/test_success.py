@@ -54,14 +54,18 @@ def successes(subproblem, solver, seeds, gradient=0.1, curvature=0.3):
     return sum(subproblem.good(point.z, gradient, curvature) for point in points)
 
 
-@pytest.mark.parametrize(("name", "runs"), [("spider", 5), ("sg-hv-nc", 20), ("natasha2", 8)])
-def test_a_few_runs(subproblem, solvers, name, runs):
-    """5 and 8 runs prove 1/2 and 2/3 if all succeed; 17 of 20 prove 5/8.
+@pytest.mark.parametrize(
+    ("name", "runs", "gradient", "curvature"),
+    [("spider", 5, 0.1, 0.3), ("sg-hv-nc", 20, 0.15, 0.35), ("natasha2", 13, 0.2, 0.3)],
+)
+def test_a_few_runs(subproblem, solvers, name, runs, gradient, curvature):
+    """5 runs prove 1/2 if all succeed, 17 of 20 prove 5/8, and 12 of 13 prove 2/3.
 
     SG-HV-NC returns a random iterate, one in 20 of which lies before the escape (57 of 60 in the long test); with other
-    seeds this test fails with probability 0.02.
+    seeds this test fails with probability 0.02. The long test has the smaller tolerances for all three.
     """
-    good = successes(subproblem, solvers[name], range(runs))
+    assert not subproblem.good(subproblem.start, gradient, curvature)
+    good = successes(subproblem, solvers[name], range(runs), gradient, curvature)
     assert lower_bound(good, runs) >= PROMISED[name], f"{good} of {runs}"
 
 
