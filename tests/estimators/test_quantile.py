@@ -44,3 +44,11 @@ def test_the_default_spends_its_rate_and_a_threshold_that_does_not_warns(data):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         NeymanPearsonClassifier(0.02, threshold=float(expit(model.threshold_))).fit(data.X, data.y)
+
+
+def test_every_group_keeps_the_rate_and_the_worst_one_spends_it(data):
+    model = NeymanPearsonClassifier(0.1).fit(data.X, data.y, sensitive_features=data.groups)
+    rates = {g: (model.predict(data.X[(data.groups == g) & (data.y == 0)]) == 1).mean() for g in "ab"}
+    assert max(rates.values()) <= 0.1 and max(rates.values()) > 0.1 - 1 / 40
+    report = model.constraint_report(data.X, data.y, sensitive_features=data.groups)
+    assert report["value"].to_dict() == pytest.approx({f"false positives of {g}": rates[g] for g in "ab"})

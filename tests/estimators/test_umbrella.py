@@ -73,3 +73,37 @@ def test_estimator_holds_out_negatives_and_predicts_above_their_order_statistic(
 def test_what_the_umbrella_cannot_promise(data, settings, weights, expected):
     with pytest.raises(InputError, match=expected):
         NeymanPearsonClassifier(threshold="umbrella", **settings).fit(data.X, data.y, weights)
+
+
+def test_every_group_has_its_share_of_delta(data):
+    """Two groups: delta / 2 each, on negatives of their own, and the larger of two thresholds."""
+    model = NeymanPearsonClassifier(0.2, threshold="umbrella", delta=0.1, random_state=0)
+    model.fit(data.X, data.y, sensitive_features=data.groups)
+    assert model.constraints_.keys() == {"false positives of a", "false positives of b"}
+    raw = model.decision_function(data.X) + model.threshold_
+    sizes, above = [], []
+    for group in ("a", "b"):
+        negatives = raw[(data.groups == group) & (data.y == 0)]
+        sizes.append(len(negatives) // 2)
+        above.append((negatives > model.threshold_).mean())
+    assert model.calibration_negatives_ == sum(sizes)
+    alone = [umbrella_rank(n, 0.2, 0.1) for n in sizes]
+    assert all(umbrella_rank(n, 0.2, 0.05) >= rank for n, rank in zip(sizes, alone, strict=True))
+    assert max(above) <= 0.2
+    with pytest.raises(InputError, match=r"in the group 'a'.*(.|\n)*at least 74 held out.*in all groups at once"):
+        model.set_params(max_false_positive_rate=0.04).fit(data.X, data.y, sensitive_features=data.groups)
+
+
+def test_promise_in_all_groups_at_once():
+    """Two groups of uniform scores, one moved up: the rate above t is 1 - t in one and 1.2 - t in the other.
+
+    All 2000 samples are independent, and by the union bound fewer than delta break a promise: the count is binomial with at
+    most that probability, and six standard deviations above it is exceeded by chance less than once in 10^8.
+    """
+    alpha, delta, repeats = 0.1, 0.1, 2000
+    scores = np.random.default_rng(2).random((repeats, 2, 120)) + np.array([0.0, 0.2])[:, None]
+    broken = 0
+    for one in scores:
+        threshold = max(umbrella_threshold(group, alpha, delta / 2) for group in one)
+        broken += max(1 - threshold, 1.2 - threshold) > alpha
+    assert broken <= repeats * delta + 6 * np.sqrt(repeats * delta * (1 - delta))

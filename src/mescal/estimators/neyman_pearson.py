@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_random_state
 
 from ..errors import InputError
 from .classifier import RateClassifier, logit_of
+from .groups import called
 from .inputs import check_fraction
 from .quantile import quantile_threshold, spent
 from .rates import Subset, rate
@@ -34,6 +35,10 @@ class NeymanPearsonClassifier(RateClassifier):
     nothing about predictions on unseen data; `threshold="umbrella"` does: part of the negatives is held out, and the
     threshold is the order statistic of their scores above which at most a fraction alpha of all negatives to come will lie,
     with probability at least 1 - delta (`mescal.estimators.umbrella_rank` has the formula).
+
+    With `sensitive_features` in `fit` the bound is on the rate in every group, with one threshold for all: the largest that a
+    group needs. Under the umbrella each of m groups has delta / m, so that by the union bound all m promises hold at once with
+    probability at least 1 - delta.
 
     **Arguments:**
 
@@ -82,23 +87,31 @@ class NeymanPearsonClassifier(RateClassifier):
         self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "NeymanPearsonClassifier":
-        """Fit, and choose the threshold on held-out negatives where it is the umbrella."""
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None
+    ) -> "NeymanPearsonClassifier":
+        """Fit, and choose the threshold; with `sensitive_features` the bound is on every group's rate."""
         check_fraction("max_false_positive_rate", self.max_false_positive_rate)
         if self.threshold not in (UMBRELLA, QUANTILE):
             check_fraction("threshold", self.threshold)
         check_fraction("delta", self.delta)
         check_fraction("calibration_size", self.calibration_size)
-        data = self._check(X, y, sample_weight, None)
-        held = self._hold_out(data) if self.threshold == UMBRELLA else None
-        constraints = {"false positives": rate(of="negatives") <= self.max_false_positive_rate}
-        self._fit(data if held is None else data.taken(~held), constraints, negatives=0.0)
-        if held is None:
-            self.threshold_ = self._chosen(data)
+        data = self._check(X, y, sample_weight, sensitive_features)
+        subsets = {"false positives": Subset("negatives")}
+        if data.groups is not None:
+            subsets = {f"false positives of {called(group)}": Subset("negatives", group) for group in data.groups.all}
+        held = self._hold_out(data, list(subsets.values())) if self.threshold == UMBRELLA else []
+        kept = np.ones(len(data.y), bool)
+        kept[np.concatenate([np.zeros(0, int), *held])] = False
+        bounds = {name: rate(each.of, each.group) <= self.max_false_positive_rate for name, each in subsets.items()}
+        self._fit(data if kept.all() else data.taken(kept), bounds, negatives=0.0)
+        scores = self._raw(data.features)
+        if held:
+            alpha, delta = self.max_false_positive_rate, self.delta / len(held)
+            self.threshold_ = max(umbrella_threshold(scores[rows], alpha, delta) for rows in held)
+            self.calibration_negatives_ = sum(map(len, held))
         else:
-            scores = self._raw(data.features[held])
-            self.threshold_ = umbrella_threshold(scores, self.max_false_positive_rate, self.delta)
-            self.calibration_negatives_ = int(held.sum())
+            self.threshold_ = self._chosen(scores, [data.shares(subset) for subset in subsets.values()])
         return self
 
     @property
@@ -106,15 +119,14 @@ class NeymanPearsonClassifier(RateClassifier):
         """The threshold where data chose it: negatives have no part in the loss, so that 0.5 by itself means nothing."""
         return self.threshold_ if self.threshold in (UMBRELLA, QUANTILE) else 0.0
 
-    def _chosen(self, data: Labelled) -> float:
+    def _chosen(self, scores: np.ndarray, negatives: list[np.ndarray]) -> float:
         """The threshold on the rows of the fit, with a warning where it leaves most of the rate unspent."""
         alpha = self.max_false_positive_rate
-        scores, negatives = self._raw(data.features), data.shares(Subset("negatives"))
-        best = quantile_threshold(scores, negatives, alpha)
+        best = max(quantile_threshold(scores, share, alpha) for share in negatives)
         if self.threshold == QUANTILE:
             return best
         given = logit_of(float(self.threshold))
-        used, most = (spent(scores, negatives, threshold) for threshold in (given, best))
+        used, most = (max(spent(scores, share, at) for share in negatives) for at in (given, best))
         if used < WASTED * alpha and most > used:
             warnings.warn(
                 f"threshold={self.threshold} gives a false-positive rate of {used:.3g} on the rows of the fit, of {alpha:g} that "
@@ -123,24 +135,26 @@ class NeymanPearsonClassifier(RateClassifier):
             )
         return given
 
-    def _hold_out(self, data: Labelled) -> np.ndarray:
-        """bool (n,): the negatives on which the threshold is chosen."""
+    def _hold_out(self, data: Labelled, subsets: list[Subset]) -> list[np.ndarray]:
+        """Of every subset the negatives on which the threshold is chosen."""
         if np.ptp(data.weights) > 0:
             raise InputError(
                 "unequal sample weights with threshold='umbrella'",
                 "weights that are all equal, or zero: the promise is about rows drawn alike",
                 "leave the weights out, or give threshold a number",
             )
-        negatives = np.flatnonzero(data.y == 0)
-        count = int(np.floor(self.calibration_size * len(negatives)))
-        needed = smallest_sample(self.max_false_positive_rate, self.delta)
-        if count < needed or count == len(negatives):
-            raise InputError(
-                f"{len(negatives)} negatives, of which calibration_size={self.calibration_size:g} holds out {count}",
-                f"at least {needed} held out, to promise a false-positive rate of {self.max_false_positive_rate:g} with"
-                f" probability {1 - self.delta:g}, and at least one left to fit",
-                "collect more negatives, raise calibration_size, or ask for a larger rate or a larger delta",
-            )
-        held = np.zeros(len(data.y), bool)
-        held[check_random_state(self.random_state).permutation(negatives)[:count]] = True
+        rng, held = check_random_state(self.random_state), []
+        needed = smallest_sample(self.max_false_positive_rate, self.delta / len(subsets))
+        for subset in subsets:
+            negatives = np.flatnonzero(data.members(subset))
+            count = int(np.floor(self.calibration_size * len(negatives)))
+            if count < needed or count == len(negatives):
+                where = "" if subset.group is None else f" in the group {subset.group!r}"
+                raise InputError(
+                    f"{len(negatives)} negatives{where}, of which calibration_size={self.calibration_size:g} holds out {count}",
+                    f"at least {needed} held out, to promise a false-positive rate of {self.max_false_positive_rate:g} with"
+                    f" probability {1 - self.delta:g}{' in all groups at once' if where else ''}, and at least one left to fit",
+                    "collect more negatives, raise calibration_size, or ask for a larger rate or a larger delta",
+                )
+            held.append(rng.permutation(negatives)[:count])
         return held
