@@ -11,7 +11,19 @@ from mescal.experiments import product
 
 pytestmark = pytest.mark.quick
 
-COMMANDS = ("solve", "certify", "resume", "report", "reproduce", "compare", "problems", "solvers", "datasets", "theory")
+COMMANDS = (
+    "solve",
+    "certify",
+    "resume",
+    "report",
+    "reproduce",
+    "compare",
+    "problems",
+    "solvers",
+    "datasets",
+    "theory",
+    "tune",
+)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -16,6 +16,7 @@ from .resume import resume
 from .solve import solve
 from .solvers import solvers
 from .theory import theory
+from .tune import tune
 from .usage import Commands
 
 app = typer.Typer(
@@ -28,7 +29,7 @@ app = typer.Typer(
 
 PANELS = {
     "Solve and judge": (solve, certify, resume),
-    "Look and compare": (report, compare, reproduce),
+    "Look and compare": (report, compare, reproduce, tune),
     "What there is": (problems, solvers, datasets, theory),
 }
 for panel, commands in PANELS.items():

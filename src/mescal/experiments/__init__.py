@@ -8,6 +8,7 @@ stored.result.work.total, stored.result.history.column("feasibility")
 tasks = experiments.product(["saddles/circle"], ["spider", "natasha2"], seeds=range(5))
 swept = experiments.sweep(tasks, "runs/saddles", jobs=2)
 experiments.compare(swept.runs)
+experiments.tune(mescal.problems.get("neyman-pearson/breast-cancer"), "spider", {"batch": (16, 64)}, tol=0.01).best
 ```
 """
 
@@ -27,3 +28,4 @@ from .store import (
 from .sweep import Swept as Swept, product as product, sweep as sweep
 from .table import ComparisonRow as ComparisonRow, compare as compare
 from .task import Task as Task, task as task
+from .tune import Trial as Trial, Tuned as Tuned, tune as tune

@@ -5,6 +5,7 @@ Natasha1.5 under a hinge; after so many epochs the last phase, SGD3SC, from a ra
 from it, or a run of averaged SGD. See `paper_mode` for what ends an inner solve, and for the outer loop. Nothing is promised.
 """
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
@@ -14,7 +15,7 @@ from ...theory import sgd3sc
 from ..base import Goal
 from .natasha2_steps import Natasha2Plan, Natasha2Steps
 from .natasha15 import Natasha15Plan
-from .paper_mode import PaperSolver, Whole
+from .paper_mode import STEPS, PaperSolver, Whole
 from .sgd3sc import pad_schedule
 
 
@@ -39,17 +40,18 @@ class Natasha2Paper(PaperSolver):
     """
 
     name: ClassVar[str] = "natasha2-paper"
+    grid: ClassVar[Mapping[str, tuple[float, ...]]] = {"step_size": (0.5, 2.0, 8.0), "curvature_step": (1.0, 10.0)}
 
-    step_size: float = 0.1
+    step_size: float = 0.5
     epoch: int = 0
     sub_epochs: int = 8
     sub_epoch_steps: int = 64
     nonconvexity: float = 0.05
     hinge: float = 1.0
-    curvature_step: float = 0.1
+    curvature_step: float = 10.0
     pairs: int = 64
     final_steps: int = 1024
-    search: Search = Oja()
+    search: Search = Oja(steps=STEPS)
     inner_steps: int = 256
     every: int = 1
     search_share: float = 1 / 3

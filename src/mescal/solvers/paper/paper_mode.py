@@ -10,7 +10,7 @@ all is a number here; lengths of steps are those at al = 1 and fall as 1/al_k, a
 """
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -43,6 +43,9 @@ from ..reset import fresh_constraint
 from ..searching import search_at
 from .theory_mode import LARGEST
 
+STEPS = (
+    64  # of a search at most, by hand: the theory's number grows as 1/eps_H^2, and the test that ends a run is exact
+)
 DUAL = 1  # what random numbers of an inner solve are for, beside its steps
 
 
@@ -139,6 +142,7 @@ class PaperSolver(SubSolver):
     """
 
     mode: ClassVar[str] = "paper"
+    grid: ClassVar[Mapping[str, tuple[float, ...]]]  # of settings that are searched by hand (`experiments.tune`)
     chunk: ClassVar[int] = 1
 
     search: eqx.AbstractVar[Search]
@@ -146,7 +150,7 @@ class PaperSolver(SubSolver):
     every: eqx.AbstractVar[int]
     search_share: eqx.AbstractVar[float]
 
-    search_batch: int = 0
+    search_batch: int = 16
     multipliers: tuple[float, ...] = eqx.field(default=(0.0,), converter=numbers("multipliers", -np.inf))
     gamma: tuple[float, ...] = eqx.field(default=(np.inf,), converter=numbers("gamma", 0.0))
     dual_batch: int = 0

@@ -5,6 +5,7 @@ along what it finds, and the estimate HVP-RVR along the path. An inner solve yie
 last one, and not a random one. See `paper_mode` for what ends it, and for the outer loop. No probability is promised.
 """
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -12,7 +13,7 @@ import jax.numpy as jnp
 
 from ...curvature import Oja, Search
 from ..base import Goal
-from .paper_mode import PaperSolver, Whole, share
+from .paper_mode import STEPS, PaperSolver, Whole, share
 from .sg_hv_nc_steps import SgHvNcPlan, SgHvNcSteps
 from .theory_mode import LARGEST
 
@@ -36,15 +37,16 @@ class SgHvNcPaper(PaperSolver):
     """
 
     name: ClassVar[str] = "sg-hv-nc-paper"
+    grid: ClassVar[Mapping[str, tuple[float, ...]]] = {"step_size": (4.0, 16.0, 64.0), "path_density": (1.0, 10.0)}
 
-    step_size: float = 1.0
+    step_size: float = 16.0
     coin: float = eqx.field(default=0.9, converter=share("coin"))
     curvature_step: float = 0.1
     reset: int = 0
     reset_share: float = eqx.field(default=1 / 64, converter=share("reset_share"))
     curvature_reset_share: float = eqx.field(default=1.0, converter=share("curvature_reset_share"))
-    path_density: float = 100.0
-    search: Search = Oja()
+    path_density: float = 10.0
+    search: Search = Oja(steps=STEPS)
     inner_steps: int = 4096
     every: int = 32
     search_share: float = 1.0

@@ -4,13 +4,14 @@ Its steps are those of `spider_steps`: steps of one length, searches where block
 `paper_mode` for what ends an inner solve, and for the outer loop. No probability is promised.
 """
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
 
 from ...curvature import Neon2, Search
 from ..base import Goal
-from .paper_mode import PaperSolver, Whole
+from .paper_mode import STEPS, PaperSolver, Whole
 from .spider_steps import SpiderPlan, SpiderSteps
 
 
@@ -32,14 +33,15 @@ class SpiderPaper(PaperSolver):
     """
 
     name: ClassVar[str] = "spider-paper"
+    grid: ClassVar[Mapping[str, tuple[float, ...]]] = {"step_length": (0.3, 1.0, 3.0), "batch": (4, 16)}
 
-    step_length: float = 0.1
-    batch: int = 64
+    step_length: float = 1.0
+    batch: int = 16
     reset: int = 0
     period: int = 64
     block: int = 256
     stop: float = 0.0
-    search: Search = Neon2()
+    search: Search = Neon2(steps=STEPS)
     inner_steps: int = 4096
     every: int = 32
     search_share: float = 2 / 3
