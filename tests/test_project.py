@@ -267,11 +267,11 @@ def test_every_requirement_is_pinned_within_its_range():
             assert requirement.specifier.contains(pinned[canonicalize_name(requirement.name)]), requirement
 
 
-def test_extra_all_is_every_extra_but_the_peers():
+def test_extra_all_is_every_extra_but_peers_and_clusters():
     extras = dict(PYPROJECT["project"]["optional-dependencies"])
     (everything,) = map(Requirement, extras.pop("all"))
     assert everything.name == PYPROJECT["project"]["name"]
-    assert everything.extras == set(extras) - {"peers"}
+    assert everything.extras == set(extras) - {"peers", "dask", "ray"}
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------

@@ -4,18 +4,19 @@ import functools
 import importlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import joblib
 import numpy as np
 import pytest
 
 from mescal import InputError
-from mescal.experiments import load_run, load_runs, own_problem, product, sweep, task
+from mescal.experiments import RayExecutor, load_run, load_runs, own_problem, product, sweep, task
 from mescal.files import LOCK
 
 SCRIPT = """
@@ -120,11 +121,27 @@ def test_an_interrupted_run_ends_the_sweep(tmp_path, monkeypatch):
     assert [r.finished for r in load_runs(tmp_path)] == [False]
 
 
-def test_other_back_ends_serve_through_joblib(tmp_path):
-    """`jobs=None` leaves the choice to `parallel_config`, as for Dask and Ray; threads stand for them here."""
-    with joblib.parallel_config(backend="threading", n_jobs=2):
-        swept = sweep(tiny_tasks(2), tmp_path, jobs=None)
-    assert swept.certified and len(swept.runs) == 2
+def test_an_executor_serves_in_place_of_processes(tmp_path, monkeypatch):
+    """Threads stand for clusters, which are in test_clusters; folders keep the names that they were asked for under."""
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text("def make():\n    raise RuntimeError('no luck')\n", encoding="utf-8")
+    bad = task(own_problem("mine.py:make"))
+    with ThreadPoolExecutor(2) as executor:
+        swept = sweep([bad, *tiny_tasks(2)], "store", jobs=executor)
+    assert len(swept.runs) == 2 and list(swept.failed) == [Path("store") / bad.folder]
+
+
+def test_an_executor_whose_workers_are_gone_ends_the_sweep(tmp_path):
+    executor = ThreadPoolExecutor(1)
+    executor.shutdown()
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        sweep(tiny_tasks(1), tmp_path, jobs=executor)
+
+
+def test_without_ray_its_executor_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(InputError, match=re.escape("pip install 'mescal-opt[ray]'")):
+        RayExecutor()
 
 
 def test_a_killed_sweep_goes_on_to_the_same_store(tmp_path):

@@ -1,12 +1,11 @@
 """Sweeps: many tasks into one store, over processes; what is finished is not run again.
 
-joblib does the work: its own processes by default (`jobs=4`), and whatever `joblib.parallel_config` says with `jobs=None`,
-such as Dask or Ray, which reach other machines; these must see the store under the same path.
+`jobs=4` starts processes of joblib's on this machine. An executor in its place, such as those of Dask and Ray, reaches other
+machines, which must see the store and the cache of compiled programs under the same paths.
 
 ```python
 tasks = product(["neyman-pearson/spambase"], ["spider", "natasha2"], seeds=range(5), tols=[0.01])
-with joblib.parallel_config(backend="dask"):      # after dask.distributed.Client(address)
-    sweep(tasks, "runs/spambase", jobs=None)
+sweep(tasks, "runs/spambase", jobs=client.get_executor())      # client = dask.distributed.Client(address)
 ```
 
 Tasks that differ in seed and tolerance alone run in one process, one after the other, and share their compilations. A
@@ -20,6 +19,7 @@ import signal
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,7 @@ def sweep(
     tasks: Sequence[Task],
     root: Path | str,
     *,
-    jobs: int | None = 1,
+    jobs: int | Executor = 1,
     force: bool = False,
     watch: Watcher | None = None,
 ) -> Swept:
@@ -86,7 +86,7 @@ def sweep(
     **Arguments:**
 
     - `root`: the store; each task has its folder below it, see `Task.folder`.
-    - `jobs`: processes; None leaves it to `joblib.parallel_config`.
+    - `jobs`: how many processes of this machine, or an executor: Dask's `client.get_executor()`, `RayExecutor()`.
     - `force`: run everything again.
     - `watch`: called as runs are found, started and finished, from a thread of its own; "changed" are runs that are stored, were
       made by code that has changed since, and are run again.
@@ -118,21 +118,36 @@ def sweep(
     return Swept([load_run(folder) for folder in folders if folder not in failed], failed)
 
 
-def _run_all(groups: list[list[tuple[Task, Path]]], jobs: int | None) -> dict[Path, str]:
+def _run_all(groups: list[list[tuple[Task, Path]]], jobs: int | Executor) -> dict[Path, str]:
     if not groups:
         return {}
     if jobs == 1:
         outcomes = [_run_group(group) for group in groups]
+    elif isinstance(jobs, Executor):
+        outcomes = _submitted(groups, jobs)
     else:
         import joblib
 
-        cache, parent = kept_in(), os.getpid()
-        work = (joblib.delayed(_in_worker)(group, cache, parent) for group in groups)
+        work = (joblib.delayed(_in_worker)(group, kept_in(), os.getpid()) for group in groups)
         with warnings.catch_warnings():
             # joblib exchanges workers whose memory grew, as compiled programs make it grow; no job is lost.
             warnings.filterwarnings("ignore", message="A worker stopped while some jobs", category=UserWarning)
             outcomes = joblib.Parallel(n_jobs=jobs)(work)
     return {folder: sentence for outcome in outcomes for folder, sentence in (outcome or {}).items()}
+
+
+def _submitted(groups: list[list[tuple[Task, Path]]], executor: Executor) -> list[dict[Path, str]]:
+    """Groups in the processes of an executor, which may work in other folders; if one raises, those that wait are called off."""
+    given = {folder.absolute(): folder for group in groups for _, folder in group}
+    placed = [[(task, folder.absolute()) for task, folder in group] for group in groups]
+    futures = [executor.submit(_in_worker, group, kept_in(), os.getpid()) for group in placed]
+    try:
+        outcomes = [future.result() for future in futures]
+    except BaseException:
+        for future in futures:
+            future.cancel()
+        raise
+    return [{given[folder]: sentence for folder, sentence in outcome.items()} for outcome in outcomes]
 
 
 def _in_worker(group: list[tuple[Task, Path]], cache: Path | None, parent: int) -> dict[Path, str]:
