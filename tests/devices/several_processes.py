@@ -12,9 +12,11 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental.multihost_utils import process_allgather
 
 import mescal
 from mescal import E
+from mescal.oracle.access import take_rows
 from tests.devices.problems import collectives, measures, problem
 
 X = np.full(5, 0.3, np.float32)
@@ -44,7 +46,21 @@ def estimates() -> dict:
         found["collectives"] += collectives(compiled.as_text())
         one = jax.jit(CALLS[name])(oracle_of(plain), jnp.int32(1300))
         found["errors"][name] = error(one, compiled(oracle_of(many), jnp.int32(1300)))
+    found["rows"] = same_rows(plain, many)
     return found | {"plain": measures(mescal.certify(plain, X)), "sharded": measures(mescal.certify(many, X))}
+
+
+def same_rows(plain: mescal.Problem, many: mescal.Problem) -> list[bool]:
+    """Leaf by leaf, whether the rows that indices name are bit for bit those of one process."""
+    indices = jax.random.randint(jax.random.key(7), (1024,), 0, 1203)
+    one, other = ([jax.jit(take_rows)(data, indices) for data in held(stated)] for stated in (plain, many))
+    pairs = zip(jax.tree.leaves(one), jax.tree.leaves(process_allgather(other, tiled=True)), strict=True)
+    return [np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in pairs]
+
+
+def held(stated: mescal.Problem):
+    """The rows of a problem's populations, on the devices."""
+    return stated.device_data(stated.bind(X, dtype=np.float32)[0], np.float32)
 
 
 def quadratic() -> mescal.Problem:
@@ -72,7 +88,10 @@ def solve(folder: Path, how: str) -> dict:
         asked = {"checkpoint": mescal.Checkpoint(folder, seconds=1e-3), "outer": mescal.Outer(penalty=0.01)}
         result = mescal.minimize(quadratic(), start, tol=1e-3, seed=1, callback=die, **asked)
     rows = [row.outer for row in result.history]
-    return {"converged": result.converged, "rows": rows, "measures": measures(result.certificate)}
+    same = len(
+        {x.tobytes() for x in process_allgather(np.asarray(result.x))}
+    )  # one, where all processes hold one result
+    return {"converged": result.converged, "rows": rows, "measures": measures(result.certificate), "results": same}
 
 
 if __name__ == "__main__":

@@ -7,7 +7,10 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
+
+from mescal.launch import HEARTBEAT
 
 ROOT = Path(__file__).parents[2]
 TOGETHER = str(ROOT / "tests" / "devices" / "several_processes.py")
@@ -53,24 +56,61 @@ def test_a_script_that_is_not_there_is_refused():
 @pytest.mark.slow
 @pytest.mark.parametrize("processes", [2, 4])
 def test_estimates_and_certificates_are_those_of_one_process(processes):
-    """Float32 sums over other groupings differ by rounding: see test_eight_devices."""
+    """Rows that a key names are the same bits; float32 sums over other groupings differ by rounding: see test_eight_devices."""
     done = launched(processes, TOGETHER, "estimates")
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["processes"] == processes
+    assert len(found["rows"]) >= 4 and all(found["rows"])
     assert all(error <= 1e-5 for error in found["errors"].values()), found["errors"]
     assert set(found["collectives"]) <= {"all-reduce", "reduce-scatter"}
     assert found["sharded"] == pytest.approx(found["plain"], rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_after_one_process_was_killed(tmp_path):
+@pytest.mark.parametrize("processes", [2, 4])
+def test_a_run_goes_on_after_one_process_was_killed(tmp_path, processes):
+    """What is carried on is what an uninterrupted run finds, bit for bit, in every process."""
     folder = str(tmp_path / "run")
-    killed = launched(2, TOGETHER, "solve", folder, "kill")
+    killed = launched(processes, TOGETHER, "solve", folder, "kill")
     assert killed.returncode == 137, killed.stderr[-3000:]
-    assert "process 1 of 2 was killed by signal 9" in killed.stderr
-    resumed = launched(2, TOGETHER, "solve", folder, "resume")
+    assert f"process 1 of {processes} was killed by signal 9" in killed.stderr
+    resumed = launched(processes, TOGETHER, "solve", folder, "resume")
     assert resumed.returncode == 0, resumed.stderr[-3000:]
-    whole = launched(2, TOGETHER, "solve", str(tmp_path / "other"), "whole")
+    whole = launched(processes, TOGETHER, "solve", str(tmp_path / "other"), "whole")
     carried, expected = (json.loads(done.stdout.splitlines()[-1]) for done in (resumed, whole))
-    assert carried["converged"] and carried == expected
+    assert carried["converged"] and carried["results"] == 1 and carried == expected
+
+
+@pytest.mark.slow
+def test_a_process_ends_by_itself_where_its_launcher_and_a_peer_were_killed(tmp_path):
+    """Nobody stops it then: JAX does, once the peer has not answered for `HEARTBEAT` seconds. It would sleep for an hour."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, sys, time, jax\n"
+        "with open(f'{sys.argv[1]}/{jax.process_index()}.part', 'w') as file:\n"
+        "    file.write(str(os.getpid()))\n"
+        "os.rename(file.name, file.name.replace('.part', '.pid'))\n"
+        "time.sleep(3600)\n"
+    )
+    command = [sys.executable, "-m", "mescal.launch", "-n", "2", str(script), str(tmp_path)]
+    launcher = subprocess.Popen(command, cwd=ROOT, env=os.environ | {"JAX_PLATFORMS": "cpu"}, stderr=subprocess.DEVNULL)
+    files = [tmp_path / f"{number}.pid" for number in range(2)]
+    wait_until(lambda: all(file.exists() for file in files), 120)
+    survivor, peer = (psutil.Process(int(file.read_text())) for file in files)
+    launcher.kill()
+    launcher.wait()
+    peer.kill()
+    try:
+        wait_until(lambda: not survivor.is_running() or survivor.status() == psutil.STATUS_ZOMBIE, 3 * HEARTBEAT)
+    finally:
+        if survivor.is_running():
+            survivor.kill()
+
+
+def wait_until(holds, seconds: float):
+    """Look until it holds; an error if it does not in time."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {seconds} s"
+        time.sleep(0.1)
