@@ -80,48 +80,40 @@ def normal_multipliers(cone: Cone, normal: np.ndarray) -> np.ndarray:
     return np.linalg.lstsq(both.T, normal, rcond=None)[0][: len(cone.rows)] if len(both) else np.zeros(0)
 
 
-def slack_part(lam, inequality, slack):
-    return np.where(inequality, np.where(slack > 0, lam, np.minimum(lam, 0)), 0.0)
+def admissible(lam, inequality, slack):
+    return np.where(inequality, np.where(slack > 0, 0, np.maximum(lam, 0)), lam)
 
 
 def stationarity(cone, gradient, jacobian, inequality, lam, slack) -> float:
-    moved = project(cone, -(gradient + jacobian.T @ lam))
-    return float(np.linalg.norm(np.concatenate([moved, slack_part(lam, inequality, slack)])))
+    return float(np.linalg.norm(project(cone, -(gradient + jacobian.T @ admissible(lam, inequality, slack)))))
 
 
 def least_squares(cone, gradient, jacobian, inequality, slack) -> tuple[float, np.ndarray, bool]:
     """min over lam of the stationarity, a minimiser, and whether it is the only one.
 
-    Stacked in (lam, nu, mu >= 0, p >= 0): |g + J'lam + E'nu + A'mu|^2 + |lam|^2 where s > 0 + |lam - p|^2 where s = 0,
-    since |P_T(v)| = dist(v, N) and min(lam, 0)^2 = min over p >= 0 of (lam - p)^2. A minimiser is found by trying which of mu
-    and p are zero.
+    |g + J'lam + E'nu + A'mu| over nu, mu >= 0 and lam, lam_j >= 0 for active inequalities and 0 for others, since
+    |P_T(v)| = dist(v, N). A minimiser is found by trying which of what may not be negative are zero.
     """
-    m, d = jacobian.shape
-    k, q = len(cone.equalities), len(cone.rows)
-    positive, at_zero = np.flatnonzero(inequality & (slack > 0)), np.flatnonzero(inequality & (slack <= 0))
-    top = np.concatenate([jacobian.T, cone.equalities.T, cone.rows.T, np.zeros((d, len(at_zero)))], axis=1)
-    total = top.shape[1]
-    penalised = np.zeros((len(positive), total))
-    penalised[np.arange(len(positive)), positive] = 1
-    signed = np.zeros((len(at_zero), total))
-    signed[np.arange(len(at_zero)), at_zero] = 1
-    signed[np.arange(len(at_zero)), m + k + q + np.arange(len(at_zero))] = -1
-    matrix = np.concatenate([top, penalised, signed])
-    target = np.concatenate([-gradient, np.zeros(len(positive) + len(at_zero))])
+    m, k = len(jacobian), len(cone.equalities)
+    free, signed = np.flatnonzero(~inequality), np.flatnonzero(inequality & (slack <= 0))
+    matrix = np.concatenate([jacobian[free].T, cone.equalities.T, jacobian[signed].T, cone.rows.T], axis=1)
+    total, first = matrix.shape[1], len(free) + k
     best, solution = np.inf, np.zeros(total)
-    for chosen in subsets(total - m - k):
-        columns = [*range(m + k), *(m + k + i for i in chosen)]
-        part = np.linalg.lstsq(matrix[:, columns], target, rcond=1e-11)[0] if columns else np.zeros(0)
-        if (part[m + k :] < -1e-10).any():
+    for chosen in subsets(total - first):
+        columns = [*range(first), *(first + i for i in chosen)]
+        part = np.linalg.lstsq(matrix[:, columns], -gradient, rcond=1e-11)[0] if columns else np.zeros(0)
+        if (part[first:] < -1e-10).any():
             continue
         full = np.zeros(total)
         full[columns] = part
-        full[m + k :] = np.maximum(full[m + k :], 0)
-        value = float(np.linalg.norm(matrix @ full - target))
+        full[first:] = np.maximum(full[first:], 0)
+        value = float(np.linalg.norm(matrix @ full + gradient))
         if value < best:
             best, solution = value, full
+    lam = np.zeros(m)
+    lam[free], lam[signed] = solution[: len(free)], solution[first : first + len(signed)]
     unique = bool(total == 0 or np.linalg.matrix_rank(matrix, tol=1e-9) == total)
-    return best, solution[:m], unique
+    return best, lam, unique
 
 
 def slack_choices(c, inequality):
@@ -426,7 +418,8 @@ def check(instance: Instance):
     violated = np.where(inequality, np.maximum(reference.c, 0), reference.c)
     assert close(certificate.violation.value, np.linalg.norm(violated))
     assert close(certificate.complementarity.value, np.linalg.norm(reference.c + slack - violated))
-    assert close(certificate.dual_sign, np.min(lam[inequality], initial=np.inf))
+    signed = np.asarray(lam if arguments.get("multipliers") is None else arguments["multipliers"])[inequality]
+    assert close(certificate.dual_sign, np.min(signed, initial=np.inf))
     singular = np.linalg.svd(reference.jacobian, compute_uv=False)
     assert close(certificate.jacobian_singular, singular.min(initial=np.inf))
     assert close(certificate.multiplier_norm, np.linalg.norm(lam))
@@ -439,7 +432,7 @@ def check(instance: Instance):
         choices[0][inequality] = arguments["slack"]
         assert close(slack, choices[0])
     if given is not None:
-        assert close(lam, given)
+        assert close(lam, admissible(given, inequality, slack))
         worst = [max(reference.stationarity(given, s), reference.feasibility(s)) for s in choices]
     else:
         worst = [max(reference.best(s)[0], reference.feasibility(s)) for s in choices]

@@ -8,7 +8,7 @@ import pytest
 import scipy.optimize
 
 import mescal
-from mescal.certificate.multipliers import best_multipliers, stationarity_of
+from mescal.certificate.multipliers import admissible, best_multipliers, stationarity_of
 from mescal.certificate.slacks import choose_slack
 from mescal.errors import InputError
 
@@ -51,26 +51,20 @@ def wedge(first, second):
 
 
 def reference(g, J, inequality, slack, polar):
-    """``min |g + J'lam + polar mu|^2 + sum lam_j^2 + sum (lam_j - a_j)^2`` over lam, mu >= 0, a >= 0.
+    """``min |g + J'lam + polar mu|`` over mu >= 0 and lam, lam_j >= 0 where s_j = 0 and lam_j = 0 where s_j > 0.
 
-    |P_T(v)| is the distance of v from the polar cone, and |min(lam_j, 0)| that of lam_j from the nonnegative numbers.
+    |P_T(v)| is the distance of v from the polar cone.
     """
-    m, d, k = len(J), len(g), polar.shape[1]
-    positive, zero = np.flatnonzero(inequality & (slack > 0)), np.flatnonzero(inequality & (slack <= 0))
-    matrix = np.zeros((d + len(positive) + len(zero), m + k + len(zero)))
-    matrix[:d, :m], matrix[:d, m : m + k] = J.T, polar
-    for row, j in enumerate(positive):
-        matrix[d + row, j] = 1
-    for row, j in enumerate(zero):
-        matrix[d + len(positive) + row, [j, m + k + row]] = 1, -1
-    target = np.concatenate([-g, np.zeros(len(positive) + len(zero))])
+    counted = ~(inequality & (slack > 0))
+    matrix = np.concatenate([J[counted].T, polar], axis=1)
     if matrix.shape[1] == 0:
-        return float(np.linalg.norm(target))
+        return float(np.linalg.norm(g))
     lengths = np.linalg.norm(matrix, axis=0)
     lengths[lengths == 0] = 1
-    bounds = np.concatenate([np.full(m, -np.inf), np.zeros(k + len(zero))]), np.full(m + k + len(zero), np.inf)
-    x = scipy.optimize.lsq_linear(matrix / lengths, target, bounds=bounds, method="bvls", tol=1e-15, max_iter=1000).x
-    return float(np.linalg.norm(matrix @ (x / lengths) - target))
+    least = np.concatenate([np.where(inequality[counted], 0.0, -np.inf), np.zeros(polar.shape[1])])
+    bounds = least, np.full(len(least), np.inf)
+    x = scipy.optimize.lsq_linear(matrix / lengths, -g, bounds=bounds, method="bvls", tol=1e-15, max_iter=1000).x
+    return float(np.linalg.norm(matrix @ (x / lengths) + g))
 
 
 def random_problem(rng, trial):
@@ -97,11 +91,12 @@ def random_problem(rng, trial):
     return g, J, inequality, slack, *cone
 
 
-def check_optimal(g, J, inequality, slack, project, lam, tolerance=1e-10):
-    """grad phi = 0: phi is convex, so nothing else is needed."""
-    part = np.where(inequality, np.where(slack > 0, lam, np.minimum(lam, 0)), 0.0)
-    slope = part - J @ project(-(g + lam @ J))
-    units = np.sqrt((J**2).sum(axis=1) + 1)
+def check_optimal(g, J, inequality, slack, project, lam, tolerance=1e-7):
+    """lam is admissible, and the slope of |P_T(-(g + J'lam))|^2 is zero, or not negative at lam_j = 0: it is convex."""
+    np.testing.assert_array_equal(lam, admissible(lam, inequality, slack))
+    slope = -J @ project(-(g + lam @ J))
+    slope = np.where(inequality & (slack > 0), 0.0, np.where(inequality & (lam == 0), np.minimum(slope, 0.0), slope))
+    units = np.where((J != 0).any(axis=1), np.linalg.norm(J, axis=1), 1.0)
     assert np.abs(slope / units).max(initial=0.0) <= tolerance * max(np.linalg.norm(g), 1e-300)
 
 
@@ -110,8 +105,8 @@ def test_best_multipliers_equal_bounded_least_squares():
     for trial in range(400):
         g, J, inequality, slack, project, polar = random_problem(rng, trial)
         lam = best_multipliers(g, J, inequality, slack, project)
-        chi = stationarity_of(lam, g, J, inequality, slack, project)
-        assert chi <= reference(g, J, inequality, slack, polar) + 1e-10 * np.linalg.norm(g)
+        chi = stationarity_of(lam, g, J, project)
+        assert chi <= reference(g, J, inequality, slack, polar) + 1e-7 * np.linalg.norm(g)
         check_optimal(g, J, inequality, slack, project, lam)
 
 
@@ -128,8 +123,8 @@ def test_derivative_can_be_given():
         g, J = rng.standard_normal(d), rng.standard_normal((m, d))
         inequality, slack = np.array([True, True, False, True]), np.array([1.0, 0, 0, 0])
         lam = best_multipliers(g, J, inequality, slack, project, project_tangent_jvp=derivative)
-        chi = stationarity_of(lam, g, J, inequality, slack, project)
-        assert chi == pytest.approx(reference(g, J, inequality, slack, polar), abs=1e-10)
+        chi = stationarity_of(lam, g, J, project)
+        assert chi == pytest.approx(reference(g, J, inequality, slack, polar), abs=1e-7)
 
 
 def test_curved_tangent_cones():
@@ -167,7 +162,7 @@ def test_noisy_projection():
         g, J = rng.standard_normal(d), rng.standard_normal((m, d))
         inequality, slack = np.array([True, False, True]), np.array([0.5, 0, 0])
         lam = best_multipliers(g, J, inequality, slack, project)
-        chi = stationarity_of(lam, g, J, inequality, slack, exact)
+        chi = stationarity_of(lam, g, J, exact)
         assert chi == pytest.approx(reference(g, J, inequality, slack, polar), abs=1e-6)
 
 
@@ -189,7 +184,7 @@ def test_edges():
     at_minimum = best_multipliers(np.zeros(3), np.ones((2, 3)), nothing > 0, nothing, identity)
     np.testing.assert_array_equal(at_minimum, nothing)
     fixed = best_multipliers(np.ones(3), np.eye(3)[:2], nothing > 0, nothing, lambda v: 0 * v)
-    assert stationarity_of(fixed, np.ones(3), np.eye(3)[:2], nothing > 0, nothing, lambda v: 0 * v) == 0
+    assert stationarity_of(fixed, np.ones(3), np.eye(3)[:2], lambda v: 0 * v) == 0
     with pytest.raises(InputError, match="shapes"):
         best_multipliers(np.ones(3), np.ones((2, 4)), nothing > 0, nothing, identity)
     with pytest.raises(InputError, match="not finite"):
@@ -219,7 +214,7 @@ def all_choices(g, J, c, inequality, project, polar, multipliers=None):
         if multipliers is None:
             chi = reference(g, J, inequality, slack, polar)
         else:
-            chi = stationarity_of(multipliers, g, J, inequality, slack, project)
+            chi = stationarity_of(admissible(multipliers, inequality, slack), g, J, project)
         yield chi, float(np.linalg.norm(c + slack)), slack
 
 
@@ -240,15 +235,13 @@ def test_slack_is_the_best_of_all_choices(given):
         best = min(
             max(chi, feasibility) for chi, feasibility, _ in all_choices(g, J, c, inequality, project, polar, lam)
         )
-        assert max(found.stationarity, found.feasibility) == pytest.approx(best, abs=1e-9)
+        assert max(found.stationarity, found.feasibility) == pytest.approx(best, abs=1e-7)
         assert found.feasibility == pytest.approx(np.linalg.norm(c + found.slack), abs=1e-15)
-        assert found.stationarity == pytest.approx(
-            stationarity_of(found.multipliers, g, J, inequality, found.slack, project), abs=1e-14
-        )
+        assert found.stationarity == pytest.approx(stationarity_of(found.multipliers, g, J, project), abs=1e-14)
         assert np.all((found.slack == 0) | (found.slack == -c))
         assert np.all(found.slack[~inequality] == 0)
         if given:
-            np.testing.assert_array_equal(found.multipliers, lam)
+            np.testing.assert_array_equal(found.multipliers, admissible(lam, inequality, found.slack))
 
 
 def test_ties_prefer_stationarity_then_slack():
@@ -291,8 +284,8 @@ def test_many_inequalities_are_a_local_best():
             slack = found.slack.copy()
             slack[j] = 0.0 if slack[j] > 0 else -c[j]
             lam = best_multipliers(g, J, inequality, slack, project)
-            chi = stationarity_of(lam, g, J, inequality, slack, project)
-            assert value <= max(chi, float(np.linalg.norm(c + slack))) + 1e-10
+            chi = stationarity_of(lam, g, J, project)
+            assert value <= max(chi, float(np.linalg.norm(c + slack))) + 1e-7
         best = min(max(a, b) for a, b, _ in itertools.islice(all_choices(g, J, c, inequality, project, polar), 256))
         gaps.append(value / best - 1)
     assert np.median(gaps) < 0.05

@@ -13,6 +13,7 @@ from mescal import E
 from mescal.sets import Box
 
 UNITS = [1e-6, 1.0, 1e6]
+STEEP = [1.0, 1e6]  # where what is inactive is so by more than the tolerance, which is one in units of constraints too
 TOLERANCE = 0.01
 POPULATION = np.zeros((1, 1))
 STREAM = mescal.Sampler(lambda key: 1e-9 * jax.random.normal(key, (1,)))  # rows of mean zero
@@ -52,6 +53,45 @@ def test_a_constraint_that_pushes_holds_in_any_unit(source, unit):
         problem = mescal.Problem(-E(lambda x: x[0]) - FIRST + a * SECOND, held)
         given = {"multipliers": {"held": 1 / unit}, "slack": {"held": 0.0}}
         decides(certified(problem, [0, 0], **given), 2 * a)
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=["population", "stream"])
+@pytest.mark.parametrize("unit", STEEP)
+def test_an_inactive_constraint_makes_no_slope_stationary(source, unit):
+    """min x + y^2 with -x <= 2, at 0, with any multiplier."""
+    problem = mescal.Problem(E(lambda x: x[0]) + SECOND, {"far": unit * (E(first, over=source) + 2) >= 0})
+    for given in (
+        {},
+        {"multipliers": {"far": 1 / unit}},
+        {"multipliers": {"far": 1 / unit}, "slack": {"far": 2 * unit}},
+    ):
+        found = certified(problem, [0, 0], **given)
+        assert not found.passes(TOLERANCE), found
+        assert found.stationarity.value >= 1 - 1e-6
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_multiplier_of_the_wrong_sign_makes_no_slope_stationary(unit):
+    """min x with x <= 0, at 0: moving inwards improves, however small the multiplier -1/unit is."""
+    problem = mescal.Problem(E(lambda x: x[0]), {"wall": unit * E(lambda x: x[0]) <= 0})
+    for given in (
+        {},
+        {"multipliers": {"wall": -1 / unit}},
+        {"multipliers": {"wall": -1 / unit}, "slack": {"wall": 0.0}},
+    ):
+        found = certified(problem, [0.0], **given)
+        assert not found.passes(TOLERANCE)
+        assert found.stationarity.value == pytest.approx(1)
+
+
+@pytest.mark.parametrize("unit", STEEP)
+def test_a_multiplier_of_an_inactive_constraint_bends_nothing(unit):
+    """min -x^2 with x^2 <= 4, near 0: a multiplier of 1/unit would make the Lagrangian flat."""
+    problem = mescal.Problem(-1 * FIRST, {"far": unit * (FIRST - 4) <= 0})
+    for given in ({}, {"multipliers": {"far": 1 / unit}, "slack": {"far": 4 * unit}}):
+        found = certified(problem, [1e-3], **given)
+        assert not found.passes(TOLERANCE)
+        assert found.curvature.value == pytest.approx(-2)
 
 
 @pytest.mark.parametrize("unit", UNITS)

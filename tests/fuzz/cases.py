@@ -63,6 +63,7 @@ class Draw:
     push: float  # of the tolerance: multipliers of active bounds
     given: bool  # whether multipliers are handed to the judge
     cancel: bool  # rows that nearly cancel
+    units: tuple[int, ...] = (0, 0)  # powers of ten beside `factor`, one per constraint
 
 
 names = st.sampled_from(sorted(CLOSED))
@@ -90,6 +91,7 @@ draws = st.builds(
     push=st.sampled_from([0.0, 1e-9, 0.999, 1.001, 100.0, -1.0]),
     given=st.booleans(),
     cancel=st.booleans(),
+    units=st.one_of(st.just((0, 0)), st.tuples(st.integers(-6, 6), st.integers(-6, 6))),
 )
 
 
@@ -104,7 +106,8 @@ def restored(text: str) -> tuple[Shape, Draw]:
     shape = content["shape"]
     shape["terms"] = tuple(shape["terms"])
     shape["constraints"] = tuple(tuple(c) for c in shape["constraints"])
-    return Shape(**shape), Draw(**content["draw"])
+    draw = content["draw"]
+    return Shape(**shape), Draw(**draw | {"units": tuple(draw.get("units", (0, 0)))})
 
 
 @cache
@@ -159,16 +162,17 @@ def make(shape: Shape, draw: Draw) -> Case:
     exact = LONG(x.astype(np.float64))
     f = [LONG(height) * part for part in looked(shape.terms, data[0].astype(np.float64), weights, exact)]
     often = float(draw.often)
-    rise, fall = factor * often, factor * (often - 1)
-    coefficient = LONG(rise) - LONG(fall)
+    factors = [factor * 10.0**unit for unit, _ in zip(draw.units, shape.constraints, strict=False)]
+    rises, falls = [f * often for f in factors], [f * (often - 1) for f in factors]
+    coefficients = [LONG(rise) - LONG(fall) for rise, fall in zip(rises, falls, strict=True)]
     c = [
         looked((term,), rows.astype(np.float64), weights, exact)
         for (_, term), rows in zip(shape.constraints, data[1:], strict=True)
     ]
     levels = [float(value) - draw.offset * (1 + abs(float(value))) for value, _, _ in c]
-    shifts = [factor * level for level in levels]
-    c = [(coefficient * v - LONG(s), coefficient * J, coefficient * K) for (v, J, K), s in zip(c, shifts, strict=True)]
-    lam = np.full(len(c), draw.multiplier * height / factor)
+    shifts = [factor * level for factor, level in zip(factors, levels, strict=True)]
+    c = [(a * v - LONG(s), a * J, a * K) for a, (v, J, K), s in zip(coefficients, c, shifts, strict=True)]
+    lam = draw.multiplier * height / np.array(factors)
     lam = np.where([kind == "<=" and draw.offset > 0 for kind, _ in shape.constraints], 0.0, lam)
     along = sum((LONG(m) * J for m, (_, J, _) in zip(lam, c, strict=True)), np.zeros(d, LONG))
     bent = sum((LONG(m) * K for m, (_, _, K) in zip(lam, c, strict=True)), np.zeros((d, d), LONG))
@@ -192,7 +196,7 @@ def make(shape: Shape, draw: Draw) -> Case:
     constraints = {}
     for j, ((kind, term), source) in enumerate(zip(shape.constraints, sources[1:], strict=True)):
         mean = E(function((term,)), over=source)
-        body = rise * mean - fall * mean - shifts[j] if fall else rise * mean - shifts[j]
+        body = rises[j] * mean - falls[j] * mean - shifts[j] if falls[j] else rises[j] * mean - shifts[j]
         constraints[f"c{j}"] = body == 0 if kind == "==" else body <= 0
     problem = mescal.Problem(objective, constraints, domain)
     kinds = tuple(kind for kind, _ in shape.constraints)
@@ -262,7 +266,7 @@ def truth(case: Case, found: mescal.Certificate) -> dict[str, float]:
     equalities, sides, bends = case.domain
     v = -(g + lam @ J) if m else -g
     moved = project(equalities, sides, v)
-    part = np.where(inequality, np.where(slack > 0, lam, np.minimum(lam, 0)), 0) if m else np.zeros(0, LONG)
+    wrong = inequality & ((lam < 0) | ((slack > 0) & (lam != 0)))
     strong = LONG(case.tolerance.gradient)
     pushes = _pushes(equalities, sides, v - moved)
     held = pushes > strong
@@ -273,7 +277,7 @@ def truth(case: Case, found: mescal.Certificate) -> dict[str, float]:
     every = np.concatenate([J[~inequality | firm], equalities, sides[held]])
     one_sided = np.concatenate([sides[~held], J[at_zero & ~firm]])  # lengths are those of x
     return {
-        "stationarity": float(np.sqrt(moved @ moved + part @ part)),
+        "stationarity": np.inf if wrong.any() else float(np.sqrt(moved @ moved)),
         "feasibility": float(np.sqrt((values + slack) @ (values + slack))),
         "curvature": float(smallest(hessian, every, one_sided)),
     }

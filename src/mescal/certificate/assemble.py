@@ -31,7 +31,7 @@ def assemble(
     violation = point.constraint + slack
     push = np.linalg.norm(request.project_tangent(-violation @ point.jacobian)) if violation.size else 0.0
     size = np.linalg.norm(violation)
-    signed = multipliers[request.inequality]
+    signed = (multipliers if request.multipliers is None else request.multipliers)[request.inequality]
     by_name = {n: v for n, v in layout.by_name(slack).items() if layout.kinds[layout.names.index(n)] == "<="}
     tangent = situation.tangent
     if not np.isfinite(point.objective):  # nothing is minimised where there is no value; NaN passes no test

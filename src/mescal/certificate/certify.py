@@ -47,7 +47,8 @@ def certify(
 
     **Arguments:**
 
-    - `multipliers`: by constraint name (or flat); default: those that make stationarity smallest.
+    - `multipliers`: by constraint name (or flat); default: those that make stationarity smallest. Those of inequalities that are
+      negative, or beside a positive slack, count as zero.
     - `slack`: of the inequalities, by name (or flat); default: 0 or max(0, -c) per inequality, whichever serves better.
     - `tol`: what the certificate will be held to: a number or a `Tolerance`. On streams it decides how many samples are
       drawn; on the critical cone, which multipliers count as positive.
@@ -97,9 +98,7 @@ def _exact(request: Request) -> Certificate:
     point = judge.at(request.x)
     multipliers, slack = request.choose(point)
     how = f"exact over {judge.full_pass} rows" if request.problem.sources else "exact"
-    stationarity = stationarity_of(
-        multipliers, point.gradient, point.jacobian, request.inequality, slack, request.project_tangent
-    )
+    stationarity = stationarity_of(multipliers, point.gradient, point.jacobian, request.project_tangent)
     off = Rounded.at(judge, request.x, point, multipliers, request.tolerance or DEFAULT_TOLERANCE)
     situation = request.situation(point, multipliers, slack, off.stationarity)
     for hessian in _hessians(request, judge, multipliers, off):

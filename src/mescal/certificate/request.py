@@ -17,7 +17,7 @@ from ..problem import Parameters, Problem, Program
 from ..sets import ConvexSet, Reals
 from ..sets.points import rounding
 from .budget import ENDLESS, Budget
-from .multipliers import best_multipliers, stationarity_of
+from .multipliers import admissible, best_multipliers, stationarity_of
 from .second_order import CONES, Situation
 from .slacks import choose_slack
 from .tolerance import Tolerance, as_tolerance
@@ -85,9 +85,10 @@ class Request:
         """Multipliers and slacks (m rows, zero on equalities): as given, or the best.
 
         A certificate says that there are slacks s >= 0 with which the point is nearly stationary and feasible. Given ones are the
-        first reading; s_j = 0 is another where a given s_j > 0 is within the tolerance and less than its multiplier lam_j, which
-        counts in full beside it: that costs feasibility s_j and saves stationarity lam_j, if these
-        are more than half of what may be. Without multipliers each reading has its best.
+        first reading; s_j = 0 is another where a given s_j > 0 is within the tolerance and less than what its multiplier pushes,
+        lam_j |J_j|: that costs feasibility s_j and saves stationarity, if these pushes
+        are more than half of what may be. Without multipliers each reading has its best. Multipliers that are
+        not admissible beside the slacks count as zero.
         """
         if self.slack is None:
             chosen = choose_slack(
@@ -102,9 +103,11 @@ class Request:
             return chosen.multipliers, chosen.slack
         small = 0.0 if self.tolerance is None else self.tolerance.gradient
         if self.multipliers is not None:
-            beside = (self.slack > 0) & (self.slack < np.minimum(self.multipliers, small))
-            counts = float(np.linalg.norm(self.multipliers[beside])) > small / 2
-            return self.multipliers, np.where(beside & counts, 0.0, self.slack)
+            pushes = self.multipliers * np.linalg.norm(point.jacobian, axis=1)
+            beside = (self.slack > 0) & (self.slack < np.minimum(pushes, small))
+            counts = float(np.linalg.norm(pushes[beside])) > small / 2
+            slack = np.where(beside & counts, 0.0, self.slack)
+            return admissible(self.multipliers, self.inequality, slack), slack
         first = self._reading(point, self.slack)
         if first[0] <= small or not (self.slack[self.slack > 0] <= small).any():
             return first[1:]
@@ -113,9 +116,10 @@ class Request:
 
     def _reading(self, point: At, slack: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """The larger of stationarity and feasibility at given slacks and the best multipliers; both of these."""
-        given = (point.gradient, point.jacobian, self.inequality, slack, self.project_tangent)
-        best = best_multipliers(*given, errors=point.rounding.jacobian)
-        return max(stationarity_of(best, *given), float(np.linalg.norm(point.constraint + slack))), best, slack
+        given = (point.gradient, point.jacobian)
+        best = best_multipliers(*given, self.inequality, slack, self.project_tangent, errors=point.rounding.jacobian)
+        steep = stationarity_of(best, *given, self.project_tangent)
+        return max(steep, float(np.linalg.norm(point.constraint + slack))), best, slack
 
     def situation(self, point: At, multipliers: np.ndarray, slack: np.ndarray, off: float = 0.0) -> Situation:
         """The point as the second-order conditions see it; `off` is what rounding makes of its gradient."""

@@ -77,8 +77,8 @@ def one_look(
     point = judge.at(request.x)
     chosen = point if decided else chooser.at(request.x)
     multipliers, slack = request.choose(chosen)
-    # Slacks that were chosen rather than given may be any s >= 0: feasibility takes the best one, stationarity counts the
-    # multiplier in full, as for s > 0, whatever the sign of c turns out to be.
+    # Slacks that were chosen rather than given may be any s >= 0: feasibility takes the best one; the multiplier is zero, as for
+    # s > 0, whatever the sign of c turns out to be.
     inactive = request.inequality & (slack > 0)
     if request.slack is None:
         slack = np.where(inactive, np.maximum(0, -point.constraint), 0.0)
@@ -86,9 +86,7 @@ def one_look(
     if off is None or decided is None:
         off = Rounded.at(judge, request.x, point, multipliers, request.tolerance or DEFAULT_TOLERANCE)
     bound = _Bounds(request, judge, batches, multipliers, failure / 3, off)
-    stationarity = stationarity_of(
-        multipliers, point.gradient, point.jacobian, request.inequality, sides, request.project_tangent
-    )
+    stationarity = stationarity_of(multipliers, point.gradient, point.jacobian, request.project_tangent)
     situation = request.situation(point, multipliers, sides, bound.off.stationarity)
     doubts = Mismatch()
     if decided is None:

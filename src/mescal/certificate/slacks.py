@@ -4,13 +4,12 @@ Of the slacks s_j = 0 and s_j = max(0, -c_j) of an inequality the first costs fe
 """
 
 import itertools
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from .multipliers import minimise, slack_part
+from .multipliers import admissible, minimise
 from .tangent import Array, Project, Tangent
 
 ENUMERATED = 6  # up to this many inequalities with two possible slacks, all choices are tried
@@ -40,11 +39,11 @@ def choose_slack(
 ) -> FirstOrder:
     """Slacks, 0 or max(0, -c_j) per inequality, with the smallest max(stationarity, feasibility).
 
-    Each choice has its best multipliers, or the given `multipliers`. Feasibility is ``|c + s|``. Of equal choices the one
-    with the smaller stationarity is kept, then the one with more slacks max(0, -c_j). With more than six inequalities to
-    choose for, the choice is a local one: no change of a single slack improves it. It is the best from three starts: all
-    zero, all max(0, -c_j), and zero where ``|lam_j| > -c_j``. Setting a slack to zero never increases stationarity and
-    never decreases feasibility, so only changes that reduce the larger of the two are tried.
+    Each choice has its best multipliers, or those of the given `multipliers` that are admissible beside it. Feasibility is
+    ``|c + s|``. Of equal choices the one with the smaller stationarity is kept, then the one with more slacks max(0, -c_j).
+    With more than six inequalities to choose for, the choice is a local one: no change of a single slack improves it. It is
+    the best from three starts: all zero, all max(0, -c_j), and zero where ``|lam_j| > -c_j``. Setting a slack to zero never
+    increases stationarity and never decreases feasibility, so only changes that reduce the larger of the two are tried.
     """
     tangent = Tangent(gradient, jacobian, project_tangent, project_tangent_jvp, errors)
     choices = _Choices(tangent, tangent.vector(constraint), tangent.flags(inequality), multipliers)
@@ -82,11 +81,11 @@ class _Choices:
         key = slack_rows.tobytes()
         if key not in self.known:
             slack = np.where(slack_rows, -self.constraint, 0.0)
-            lam = self.given
-            if lam is None:
+            if self.given is None:
                 lam = self.last = minimise(self.tangent, self.inequality, slack, self.last)
-            part = slack_part(lam, self.inequality, slack)
-            stationarity = math.hypot(float(np.linalg.norm(self.tangent.at(lam)[1])), float(np.linalg.norm(part)))
+            else:
+                lam = admissible(self.given, self.inequality, slack)
+            stationarity = float(np.linalg.norm(self.tangent.at(lam)[1]))
             feasibility = float(np.linalg.norm(self.constraint + slack))
             self.known[key] = FirstOrder(lam, slack, stationarity, feasibility)
         return self.known[key]
@@ -108,7 +107,7 @@ class _Choices:
         for _ in range(4 * len(open_rows) + 4):
             slack_rows = current.slack > 0
             to_zero = current.stationarity >= current.feasibility
-            promise = np.abs(current.multipliers) if to_zero else -self.constraint
+            promise = self.tangent.jacobian @ self.tangent.at(current.multipliers)[1] if to_zero else -self.constraint
             rows = [i for i in open_rows if slack_rows[i] == to_zero]
             for i in sorted(rows, key=lambda i: -promise[i]):
                 changed = slack_rows.copy()

@@ -1,9 +1,9 @@
 """A certificate in plain words: what it says of the point, how that was measured, and what it does not say.
 
-With L = f + lam'c, a direction (d, e) of unit length in x and slacks that keeps c + s to first order (J d + e = 0) and stays in X
-and s >= 0 changes f at the rate
+With L = f + lam'c, lam_j >= 0, and lam_j = 0 beside slacks, a direction d of unit length in x that stays in X and meets active
+constraints to first order (J_j d <= 0, J_j d = 0 for equalities) changes f at the rate
 
-    f'd = (grad f + J'lam)'d + lam'e  >=  -|P_T(-grad L)|  =  -stationarity
+    f'd = (grad f + J'lam)'d - lam'J d  >=  -|P_T(-grad L)|  =  -stationarity
 
 so no such direction improves f faster. Along those of the cone, f changes by half the curvature of L times the length squared
 beside that, to second order.
@@ -77,8 +77,7 @@ def explain_certificate(found: Certificate, tol: float | Tolerance | None = None
 
 def _about(found: Certificate, tol: Tolerance | None, certified: bool) -> Iterable[str]:
     yield (
-        f"What it means. {promise(found)} Lengths of directions are those of x on the critical cone, and of x and "
-        "slacks together elsewhere."
+        f"What it means. {promise(found)} Lengths of directions are those of x{_of_slacks(found)}."
         + (
             ""
             if certified or tol is None
@@ -102,6 +101,10 @@ def _about(found: Certificate, tol: Tolerance | None, certified: bool) -> Iterab
         f"Second order. The smallest curvature is {bent}{_held_to(tol, 'curvature', found)}, {CONES[found.cone]}."
         + (f" On the other cones: {others}." if others else "")
     )
+
+
+def _of_slacks(found: Certificate) -> str:
+    return "" if found.cone == "critical" else ", and to second order those of x and slacks together"
 
 
 def _errors(found: Certificate) -> str:
