@@ -10,6 +10,7 @@ import pytest
 
 import mescal
 from mescal import E
+from mescal.certificate.scalars import units_of_scalars
 from mescal.sets import Box
 
 UNITS = [1e-6, 1.0, 1e6]
@@ -121,6 +122,33 @@ def test_an_equality_decides_the_same_in_any_unit(source, unit):
     for t in (2.0, 0.5):
         line = {"line": unit * (E(first, over=source) - t * E(lambda x: x[1])) == 0}
         decides(certified(mescal.Problem(FIRST - SECOND, line), [0, 0]), 2 * (t**2 - 1) / (t**2 + 1))
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e3, 1e6])
+def test_a_scalar_in_a_small_unit_hides_no_saddle(unit):
+    """1 + a x^2 + y^2 as a ratio whose denominator unit (2 + x) is a scalar beside x: 2a along x, in a length between 1 and 2."""
+    for a in (-1.0, 1.0):
+        rows = np.array([[unit, a]])
+        above = E(lambda x, r: r[0] * (2 + x[0]) * (1 + r[1] * x[0] ** 2 + x[1] ** 2), over=rows)
+        found = certified(mescal.Problem(above / E(lambda x, r: r[0] * (2 + x[0]), over=rows)), [0, 0])
+        assert found.passes(TOLERANCE) == (a > 0), found
+        assert found.curvature.lower <= a and abs(found.curvature.value) == pytest.approx(1, rel=1e-6)
+
+
+def test_scalars_count_in_the_units_in_which_they_move_as_x_does():
+    """t = 3000 x + 4000 y, and s = 10 t by two rows, one of them with both; without rows, s minimises (s - 7 y)^2."""
+    rows = np.array([[3000.0, 4000.0, 0.0, -1.0], [0.0, 0.0, -1.0, 10.0]])
+    H = np.zeros((4, 4))
+    none = np.zeros(2)
+    np.testing.assert_allclose(units_of_scalars(2, rows, none, H.__matmul__), [1, 1, 5e4, 5e3])
+    H[1, 2] = H[2, 1] = -14.0
+    H[2, 2] = 2.0
+    np.testing.assert_allclose(units_of_scalars(2, rows[:1], none[:1], H.__matmul__), [1, 1, 7, 5e3])
+    # a slow one, and one that nothing determines, count in their own
+    np.testing.assert_allclose(
+        units_of_scalars(2, 1e-6 * rows[:1] + [0, 0, 0, -1], none[:1], np.zeros((4, 4)).__matmul__), 1
+    )
+    assert units_of_scalars(0, rows, none, H.__matmul__) is None
 
 
 def test_where_the_hessian_is_not_formed_lengths_are_the_same():

@@ -102,7 +102,7 @@ def _exact(request: Request) -> Certificate:
     off = Rounded.at(judge, request.x, point, multipliers, request.tolerance or DEFAULT_TOLERANCE)
     situation = request.situation(point, multipliers, slack, off.stationarity)
     for hessian in _hessians(request, judge, multipliers, off):
-        off = hessian.off
+        off, situation = hessian.off, situation.measured_by(hessian.times)
         # quotients first: without them nothing passes, however much time curvatures have
         doubts = mismatch(request, judge, point, multipliers, hessian.times, off)
         found = second_order.curvatures(

@@ -136,6 +136,7 @@ class Request:
             strong=self.strong,
             doubt=-2 * off,
             errors=np.linalg.norm(point.rounding.jacobian, axis=1),
+            scalars=len(self.problem.lifting.starts) if self.problem.lifting else 0,
         )
 
     @property

@@ -90,9 +90,10 @@ def one_look(
     situation = request.situation(point, multipliers, sides, bound.off.stationarity)
     doubts = Mismatch()
     if decided is None:
-        elsewhere = request.situation(chosen, multipliers, sides)
         directions = _Hessian(request, chooser, multipliers)
         hessian = _Hessian(request, judge, multipliers)
+        elsewhere = request.situation(chosen, multipliers, sides).measured_by(directions.block)
+        situation = situation.measured_by(hessian.block)
         doubts = mismatch(request, judge, point, multipliers, hessian.times, off)
         measured = {}
         for name in sorted(CONES, key=lambda name: name != request.cone):
@@ -130,6 +131,10 @@ class _Hessian:
     def times(self, u: np.ndarray) -> np.ndarray:
         """H u."""
         return self.product(u[:, None])[:, 0] if self.matrix is None else self.matrix @ u
+
+    def block(self, directions: np.ndarray) -> np.ndarray:
+        """H V."""
+        return self.product(directions) if self.matrix is None else self.matrix @ directions
 
     def along(self, u: np.ndarray) -> float:
         """u'Hu."""

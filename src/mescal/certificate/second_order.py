@@ -21,6 +21,7 @@ from ..sets.cone import TangentCone
 from .budget import ENDLESS, Budget
 from .cones import NO_HESSIAN, Cone, Curvature, smallest_on_cone, smallest_on_cone_matrix_free
 from .rows import RANK_TOLERANCE, RESTRICTION_TOLERANCE
+from .scalars import units_of_scalars
 
 CONES = ("whole", "paper", "critical")
 DENSE_SIZE = 1500  # up to this many parameters the Hessian is formed; its eigenvalues then take about a second
@@ -41,6 +42,7 @@ class Situation:
     `gradient` is that of the Lagrangian in x; `tangent` is None where the set only has a projection; `strong` is the
     size above which a multiplier of a bound counts as positive; `doubt` is added to the multipliers of the bounds of X
     before they are used, and `spread` to the lengths of rows; `errors` says how far each row of the Jacobian may be off, in length.
+    The last `scalars` parameters are those that statements add, and `units` the units in which they count (`measured_by`).
     """
 
     gradient: np.ndarray
@@ -55,6 +57,14 @@ class Situation:
     doubt: float = 0.0
     spread: float = 0.0
     errors: np.ndarray | None = None
+    scalars: int = 0
+    units: np.ndarray | None = None
+
+    def measured_by(self, product: Callable[[np.ndarray], np.ndarray]) -> "Situation":
+        """With the units of scalars; `product` maps blocks V to H V."""
+        held = ~self.inequality | self.pushing
+        units = units_of_scalars(self.scalars, self.jacobian[held], self.off[held], product)
+        return replace(self, units=units)
 
     @property
     def at_zero(self) -> np.ndarray:
@@ -123,18 +133,19 @@ def curvatures(
 def _enclosing(name: str, found: dict[str, Curvature], situation: Situation) -> Curvature | None:
     """The whole space as a bound for cones with A'd = 0, A' within errors e of A: its form has al |A d|^2 <= al |e|^2 more.
 
-    Per length of x alone, (d, -J'd) is longer than d by the factor 1 + |J'|^2 at most, J' the rows of inequalities.
+    Per length of x alone, (d, -J'd) is longer than d by the factor 1 + |J'|^2 at most, J' the rows of inequalities; scalars in
+    their units add what `units_of_scalars` says.
     """
     whole = found.get("whole")
     if whole is None:
         return None
     lower, direction = whole.lower - situation.penalty * float(situation.off @ situation.off), whole.direction
-    if name == "critical" and situation.inequality.any():
-        faster = float(np.linalg.norm(situation.jacobian[situation.inequality], 2)) + float(
-            np.linalg.norm(situation.off)
-        )
-        lower = min(lower, lower * (1 + faster**2))
-        direction = None if direction is None else direction[: situation.gradient.size]
+    if name == "critical":
+        rows, size = situation.jacobian[situation.inequality], situation.gradient.size
+        faster = float(np.linalg.norm(rows, 2)) + float(np.linalg.norm(situation.off)) if len(rows) else 0.0
+        units = np.ones(size) if situation.units is None else situation.units
+        lower = min(lower, lower * (1 + faster**2) * (1 + situation.scalars) * float(units.max()) ** 2)
+        direction = None if direction is None else direction[:size] / units
         length = 0.0 if direction is None else float(np.linalg.norm(direction))
         direction = direction / length if direction is not None and length > 0 else None
     return replace(whole, lower=lower, direction=direction)
@@ -177,9 +188,14 @@ def on_cone(
     penalty = situation.penalty if name == "whole" else relaxed
     rows = None if penalty is None else relaxed_rows(name, situation, SLOW)
     size = situation.gradient.size
+    units = np.ones(cone.size)
+    if name == "critical" and situation.units is not None:
+        units[:size] = situation.units
+        cone, rows = cone.scaled(units), None if rows is None else rows * units
+    inner = units[:size]
     if matrix is not None:
         joint = np.zeros((cone.size, cone.size))
-        joint[:size, :size] = matrix + np.diag(bending)
+        joint[:size, :size] = inner[:, None] * (matrix + np.diag(bending)) * inner
         if rows is not None:
             joint += penalty * rows.T @ rows
         found = smallest_on_cone(joint, cone, seed=seed, thorough=thorough, budget=budget)
@@ -188,7 +204,8 @@ def on_cone(
         def apply(v: np.ndarray) -> np.ndarray:
             block = v.reshape(cone.size, -1)
             out = np.zeros_like(block)
-            out[:size] = product(block[:size]) + bending[:, None] * block[:size]
+            moved = inner[:, None] * block[:size]
+            out[:size] = inner[:, None] * (product(moved) + bending[:, None] * moved)
             if not np.isfinite(out).all():
                 raise _UndefinedError
             if rows is not None:
@@ -211,9 +228,13 @@ def on_cone(
             )
         except _UndefinedError:
             return Curvature(np.nan, -np.inf, np.inf, NO_HESSIAN, None)
-    slow = cone.size - size if name == "critical" else 0
-    if slow and found.lower < 0:
-        found = replace(found, lower=found.lower * (1 + slow * SLOW**2))
+    if name == "critical":
+        beside = (
+            cone.size - size
+        ) * SLOW**2 + situation.scalars  # what slacks and scalars may add to the square of a length
+        direction = None if found.direction is None else units * found.direction
+        direction = None if direction is None else direction / np.linalg.norm(direction)
+        found = replace(found, lower=min(found.lower, found.lower * (1 + beside)), direction=direction)
     if name != "whole" and relaxed is None and (cone.is_loosened or _is_doubtful(name, situation, cone)):
         how = (
             f"{found.how}; no upper end: rows of the Jacobian are short or, like multipliers of bounds, within rounding"
