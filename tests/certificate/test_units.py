@@ -136,14 +136,14 @@ def test_a_scalar_in_a_small_unit_hides_no_saddle(unit):
 
 
 def test_scalars_count_in_the_units_in_which_they_move_as_x_does():
-    """t = 3000 x + 4000 y, and s = 10 t by two rows, one of them with both; without rows, s minimises (s - 7 y)^2."""
+    """t = 3000 x + 4000 y, and s = 10 t by two rows; without the second, (s - 7 y)^2 - 49 y^2 keeps s within 14 y."""
     rows = np.array([[3000.0, 4000.0, 0.0, -1.0], [0.0, 0.0, -1.0, 10.0]])
     H = np.zeros((4, 4))
     none = np.zeros(2)
     np.testing.assert_allclose(units_of_scalars(2, rows, none, H.__matmul__), [1, 1, 5e4, 5e3])
     H[1, 2] = H[2, 1] = -14.0
     H[2, 2] = 2.0
-    np.testing.assert_allclose(units_of_scalars(2, rows[:1], none[:1], H.__matmul__), [1, 1, 7, 5e3])
+    np.testing.assert_allclose(units_of_scalars(2, rows[:1], none[:1], H.__matmul__), [1, 1, 14, 5e3])
     # a slow one, and one that nothing determines, count in their own
     np.testing.assert_allclose(
         units_of_scalars(2, 1e-6 * rows[:1] + [0, 0, 0, -1], none[:1], np.zeros((4, 4)).__matmul__), 1

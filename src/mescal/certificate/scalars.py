@@ -2,16 +2,21 @@
 
 A scalar is a function of x, or nearly: a denominator by its equation, a bound on groups by those that reach it, a quantile as the
 minimiser of what it stands in. Stated in small units it moves fast, and with its own length beside that of x every curvature
-would be small. It counts in the unit in which it moves as x does, where that is larger than its own: with speeds
+would be small. It counts in the unit in which it moves as x does, where that is larger than its own, u_i = max(1, v_i). Its speed
+v_i is the smallest of
 
-    v_i = min over rows that hold of |J_(j, others) u_others| / |J_ji|,  or |H_(i, others) u_others| / H_ii  where no row has it,
+    |J_(j, others) u_others| / |J_ji|                          for rows j that hold, J d = 0,
+    (b + sqrt(b^2 + a H_ii)) / H_ii,  b = |H_(i, others) u_others|,  a = |H_xx|,    where H_ii > 0:
 
-u_i = max(1, v_i). A direction of the cone is then no longer than sqrt(1 + k) times its part in x, for k scalars.
+a scalar that moves faster beside a unit of x than the last makes d'Hd positive. So a direction of negative curvature is no longer
+than about sqrt(1 + k) times its part in x, for k scalars. |H_xx| is that of Frobenius, from random products.
 """
 
 from collections.abc import Callable
 
 import numpy as np
+
+PROBES = 4  # random products for the size of a Hessian
 
 
 def units_of_scalars(
@@ -27,10 +32,14 @@ def units_of_scalars(
         for i in scalars:
             of_it = rows[np.abs(rows[:, i]) > errors]
             units[i] = min(units[i], *(_speed(row, i, units) for row in of_it), np.inf)
-    columns = product(np.eye(size)[:, size - count :])
-    for i, column in zip(scalars, columns.T, strict=True):
-        if not np.isfinite(units[i]):
-            units[i] = _speed(column, i, np.where(np.isfinite(units), units, 0.0)) if column[i] > 0 else 1.0
+    probes = np.zeros((size, PROBES))
+    probes[: size - count] = np.random.default_rng(0).choice([-1.0, 1.0], size=(size - count, PROBES))
+    images = product(np.concatenate([np.eye(size)[:, size - count :], probes], axis=1))
+    curved = float(np.linalg.norm(images[: size - count, count:])) / PROBES**0.5
+    for i, column in zip(scalars, images[:, :count].T, strict=True):
+        if column[i] > 0:
+            coupled = _speed(column, i, np.where(np.isfinite(units), units, 0.0))
+            units[i] = min(units[i], coupled + np.hypot(coupled, np.sqrt(curved / column[i])))
     return np.where(np.isfinite(units), np.maximum(units, 1.0), 1.0)
 
 
