@@ -186,18 +186,19 @@ def on_cone(
     """
     cone, bending = build_cone(name, situation) if relaxed is None else relaxed_cone(name, situation, SLOW)
     penalty = situation.penalty if name == "whole" else relaxed
-    rows = None if penalty is None else relaxed_rows(name, situation, SLOW)
     size = situation.gradient.size
     units = np.ones(cone.size)
     if name == "critical" and situation.units is not None:
         units[:size] = situation.units
-        cone, rows = cone.scaled(units), None if rows is None else rows * units
+        cone = cone.scaled(units)
+    weight = 0.0 if penalty is None else penalty
+    rows = relaxed_rows(name, situation, SLOW) * units if weight else np.zeros((0, cone.size))
     inner = units[:size]
     if matrix is not None:
         joint = np.zeros((cone.size, cone.size))
         joint[:size, :size] = inner[:, None] * (matrix + np.diag(bending)) * inner
-        if rows is not None:
-            joint += penalty * rows.T @ rows
+        if len(rows):
+            joint += weight * rows.T @ rows
         found = smallest_on_cone(joint, cone, seed=seed, thorough=thorough, budget=budget)
     else:
 
@@ -208,8 +209,8 @@ def on_cone(
             out[:size] = inner[:, None] * (product(moved) + bending[:, None] * moved)
             if not np.isfinite(out).all():
                 raise _UndefinedError
-            if rows is not None:
-                out += penalty * rows.T @ (rows @ block)
+            if len(rows):
+                out += weight * rows.T @ (rows @ block)
             return out.reshape(v.shape)
 
         try:
