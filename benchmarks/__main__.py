@@ -16,6 +16,7 @@ APART = (
     "gpu",
     "judged_runs",
     "noisy_cutest",
+    "reproduction",
 )  # run only when named: they need another machine, or hours
 
 

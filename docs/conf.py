@@ -34,6 +34,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "benchmark_tables",
     "benchmark_profiles",
+    "benchmark_curves",
     "cells",
     "notebooks",
     "llms",

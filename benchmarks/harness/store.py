@@ -1,4 +1,4 @@
-"""A store of runs that can be stopped and continued: one line of JSON per run of `KEYS`; what is there is not run again."""
+"""A store of runs that can be stopped and continued: one line of JSON per run; what is there is not run again."""
 
 import json
 import math
@@ -16,25 +16,27 @@ KEYS = ("method", "problem", "noise", "seed", "tol")
 
 
 class Store:
-    """Runs by key, appended to a file as they end."""
+    """Runs by key, appended to a file as they end; without a file, kept for as long as it lives."""
 
-    def __init__(self, path: Path):
-        self.path = path
-        lines = path.read_text().splitlines() if path.exists() else []
+    def __init__(self, path: Path | None, keys: tuple[str, ...] = KEYS):
+        self.path, self.keys = path, keys
+        lines = [] if path is None else path.read_text().splitlines() if path.exists() else []
         self.rows: dict[tuple, dict[str, Any]] = {}
         for line in lines:
             self._keep(json.loads(line))
 
     def _keep(self, row: dict[str, Any]):
-        self.rows[tuple(row[key] for key in KEYS)] = row
+        self.rows[tuple(row[key] for key in self.keys)] = row
 
     def has(self, *key: Any) -> bool:
-        """Whether the run of these `KEYS` is there."""
+        """Whether the run of these keys is there."""
         return key in self.rows
 
     def add(self, row: dict[str, Any]):
         """Keep a run and write it down at once."""
         self._keep(row)
+        if self.path is None:
+            return
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a") as file:
             file.write(json.dumps(_plain(row), allow_nan=False) + "\n")
@@ -76,6 +78,8 @@ def _plain(value: Any) -> Any:
     """For JSON: numbers cut to six digits, what is not finite null."""
     if isinstance(value, dict):
         return {key: _plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
     if isinstance(value, bool) or not isinstance(value, float):
         return value if isinstance(value, (bool, int, str, type(None))) else _plain(float(value))
     return float(f"{value:.6g}") if math.isfinite(value) else None

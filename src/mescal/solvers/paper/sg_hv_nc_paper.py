@@ -37,7 +37,10 @@ class SgHvNcPaper(PaperSolver):
     """
 
     name: ClassVar[str] = "sg-hv-nc-paper"
-    grid: ClassVar[Mapping[str, tuple[float, ...]]] = {"step_size": (4.0, 16.0, 64.0), "path_density": (1.0, 10.0)}
+    grid: ClassVar[Mapping[str, tuple[float, ...]]] = {
+        "step_size": (1.0, 4.0, 16.0, 64.0, 256.0),
+        "path_density": (1.0, 10.0),
+    }
 
     step_size: float = 16.0
     coin: float = eqx.field(default=0.9, converter=share("coin"))

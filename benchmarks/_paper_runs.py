@@ -1,0 +1,156 @@
+"""Runs of the paper's section 5: a grid search per problem and solver, runs with its choice, and runs that search more or less.
+
+Every run is a row of a store; what is there is not run again. Curves, of the first seed, have a point per look at the
+paper's test, every `every` steps.
+"""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import jax
+import numpy as np
+
+from mescal import minimize, problems
+from mescal.experiments.reproduce import PAPER, PAPER_CONE
+from mescal.experiments.tune import tune
+from mescal.solvers import Natasha2Paper, get
+
+from . import _measure
+from .harness.store import Store
+
+KEYS = ("study", "problem", "solver", "seed", "setting")
+PAPER_MODES = ("spider-paper", "sg-hv-nc-paper", "natasha2-paper")
+PRACTICAL = ("spider", "sg-hv-nc", "natasha2")
+MOST = 1e7  # work of a run
+OUTER = 100
+TUNED, REPORTED, VARIED = 100, range(5), range(3)  # seeds: of the grid, of what is reported, of the frequencies
+
+# What says how often a solver searches, and steps of the algorithm between two searches for a value of it.
+FREQUENCIES: dict[str, tuple[str, tuple[float, ...]]] = {
+    "spider-paper": ("block", (4, 16, 64, 256, 1024)),
+    "sg-hv-nc-paper": ("coin", (0.5, 0.8, 0.95, 0.99, 0.999)),
+    "natasha2-paper": ("sub_epochs", (2, 4, 8, 16, 32)),
+}
+
+
+def between(solver: str, value: float, options: Mapping[str, Any]) -> float:
+    """Steps between two searches, in the mean."""
+    if solver == "sg-hv-nc-paper":
+        return 1 / (1 - value)
+    return value if solver == "spider-paper" else value * Natasha2Paper(**options).sub_epoch_steps
+
+
+class Runs:
+    """A store, and the time that is left for runs which are not in it."""
+
+    def __init__(self, store: Store, most: float = MOST):
+        self.store, self.most, self.started = store, most, time.monotonic()
+
+    def all_of(self, names: tuple[str, ...], seeds: range, varied: range):
+        """Everything on these problems, the paper modes first; solver by solver, since a process can hold only so many programs."""
+        for name in names:
+            for solver in PAPER_MODES:
+                options = self.choice(name, solver)
+                if options is None:
+                    continue
+                for seed in seeds:
+                    self.once("paper", name, solver, seed, "", options)
+                setting, values = FREQUENCIES[solver]
+                for value in values:
+                    for seed in varied:
+                        self.once("frequency", name, solver, seed, f"{value:g}", options | {setting: value})
+                jax.clear_caches()
+        for name in names:
+            for solver in PRACTICAL:
+                for seed in seeds:
+                    self.once("practical", name, solver, seed, "", {})
+            jax.clear_caches()
+
+    def choice(self, name: str, solver: str) -> dict[str, Any] | None:
+        """Of the grid; None where nothing was certified, or there was no time."""
+        key = ("tuning", name, solver, TUNED, "")
+        self._unless_there(key, lambda: self._tuned(name, solver))
+        row = self.store.rows.get(key)
+        return None if row is None or row["best"] is None else row["best"]["options"]
+
+    def _tuned(self, name: str, solver: str) -> dict[str, Any]:
+        named = problems.get(name)
+        found = tune(named, solver, seed=TUNED, max_outer=OUTER, max_work=self.most)
+        best = None if found.best is None else asdict(found.best)
+        return {"best": best, "work": found.work, "trials": [asdict(trial) for trial in found.trials]}
+
+    def once(self, study: str, name: str, solver: str, seed: int, setting: str, options: Mapping[str, Any]):
+        """A run that is not there yet."""
+        self._unless_there(
+            (study, name, solver, seed, setting), lambda: _run(study, name, solver, seed, options, self.most)
+        )
+
+    def _unless_there(self, key: tuple, made: Callable[[], dict[str, Any]]):
+        late = _measure.seconds_left is not None and time.monotonic() - self.started > _measure.seconds_left
+        if self.store.has(*key) or late:
+            return
+        row = dict(zip(KEYS, key, strict=True)) | made()
+        self.store.add(row)
+        print(*key, {name: row[name] for name in ("certified", "work", "outer") if name in row}, flush=True)
+
+
+def _run(study: str, name: str, solver: str, seed: int, options: Mapping[str, Any], most: float) -> dict[str, Any]:
+    """A run, with its curve: outer iteration, work, curvature, stationarity, feasibility."""
+    named, curve = problems.get(name), Curve()
+    paper, drawn = study != "practical", study != "frequency" and seed == 0
+    asked = get(solver, **options, **({"watch": curve} if paper and drawn else {}))
+    result = minimize(
+        named.problem,
+        named.x0,
+        solver=asked,
+        tol=PAPER,
+        cone=PAPER_CONE,
+        seed=seed,
+        max_outer=OUTER,
+        max_work=most,
+        record=None if paper or not drawn else "exact",
+    )
+    return {
+        "options": json.loads(json.dumps(dict(options))),
+        "certified": result.converged,
+        "status": result.status.name,
+        "work": float(result.work.total),
+        "searches": float(result.history[-1].searches),
+        "outer": len(result.history),
+        "steps": int(sum(row.inner_steps for row in result.history)),
+        "escapes": int(sum(row.escapes for row in result.history)),
+        "objective": float(result.objective),
+        "curve": thinned(curve.points if paper else [_point(k, row) for k, row in enumerate(result.history)])
+        if drawn
+        else [],
+    }
+
+
+class Curve:
+    """Points of a run, from the looks of its inner solves: their work counts from where the one before ended."""
+
+    def __init__(self):
+        self.points: list[list[float]] = []
+        self.outer, self.before, self.last, self.penalty = -1, 0.0, 0.0, np.nan
+
+    def __call__(self, penalty: float, look: Any):
+        """One look."""
+        if penalty != self.penalty:
+            self.outer, self.before, self.penalty = self.outer + 1, self.before + self.last, penalty
+        self.last = look.work
+        measures = look.curvature, look.stationarity, float(np.linalg.norm(look.constraint))
+        self.points.append([self.outer, self.before + look.work, *map(float, measures)])
+
+
+def _point(outer: int, row: Any) -> list[float]:
+    return [outer, row.work, *(row.exact[name] for name in ("curvature", "stationarity", "feasibility"))]
+
+
+def thinned(points: list[list[float]], most: int = 150) -> list[list[float]]:
+    """At most so many points, evenly, with the last one of every outer iteration."""
+    every = -(-len(points) // most)
+    last = [i + 1 == len(points) or points[i + 1][0] != point[0] for i, point in enumerate(points)]
+    return [point for i, point in enumerate(points) if i % every == 0 or last[i]]

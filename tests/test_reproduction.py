@@ -1,0 +1,114 @@
+"""The benchmark of the paper's section 5: its curves, its sentences, its store, and the page's figures, on rows made by hand."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from benchmarks import _measure, _paper_runs
+from benchmarks._paper_runs import FREQUENCIES, KEYS, PAPER_MODES, Curve, Runs, between, thinned
+from benchmarks._paper_sentences import sentences
+from benchmarks.harness.store import Store
+from benchmarks.reproduction import report, summary
+from docs.benchmark_curves import draw
+
+SPAMBASE = "neyman-pearson/spambase"
+MADELON = "neyman-pearson/madelon"
+BANK = "fairness/bank"
+
+
+def row(solver, problem=SPAMBASE, work=100.0, curve=(), certified=True, outer=2, study="paper", seed=0, setting=""):
+    key = dict(zip(KEYS, (study, problem, solver, seed, setting), strict=True))
+    rest = {"certified": certified, "work": work, "searches": work / 4, "outer": outer, "escapes": 0, "objective": 0.1}
+    return key | rest | {"curve": [list(point) for point in curve], "options": {}}
+
+
+def three(problem, works, **rest):
+    return [row(solver, problem, work, **rest) for solver, work in zip(PAPER_MODES, works, strict=True)]
+
+
+def test_ratios_are_compared_with_the_paper():
+    (said,) = sentences(three(BANK, (10.0, 100.0, 100.0)), (BANK,))
+    assert "sg-hv-nc 10 times where about 10 is said (as said)" in said
+    assert "natasha2 10 times where about 100 is said (less)" in said
+    uncertified = [*three(BANK, (10.0, 400.0, 100.0))[:2], row(PAPER_MODES[2], BANK, 100.0, certified=False)]
+    (said,) = sentences(uncertified, (BANK,))
+    assert "sg-hv-nc 40 times where about 10 is said (more)" in said and "natasha2 at least 10 times" in said
+
+
+def test_orders_of_madelon_and_spambase_differ():
+    for problem, wanted in ((MADELON, 10), (SPAMBASE, 100)):
+        (said,) = sentences(three(problem, (1.0, 10.0, 10.0)), (problem,))
+        assert f"sg-hv-nc 10 times where about {wanted} is said" in said
+
+
+# outer iteration, work, least eigenvalue, stationarity, feasibility
+CURVE = [(0, 1, 0.0, 0.5, 0.3), (0, 2, -0.2, 0.1, 0.2), (1, 3, -0.1, 0.2, 0.25), (1, 4, 0.0, 0.01, 0.01)]
+
+
+def test_shapes_of_curves_are_said():
+    rows = three(SPAMBASE, (1.0, 2.0, 3.0), curve=CURVE)
+    said = sentences(rows, (SPAMBASE,))[-1]
+    assert "feasibility rises by a tenth over its least once" in said
+    assert "first grows to 0.2 and ends at 0" in said and "stationarity grows after 1 of 1 dual updates" in said
+    said = sentences(three(MADELON, (1.0, 2.0, 3.0), curve=CURVE), (MADELON,))[-1]
+    assert "enters negative curvature beyond 0.01 after the first iteration (least eigenvalue -0.1)" in said
+    falling = [(k, work, 0.0, 1 / work, 1 / work) for k, work in ((0, 1), (0, 2), (1, 4))]
+    said = sentences(three(BANK, (1.0, 2.0, 3.0), curve=falling), (BANK,))[-1]
+    assert said.count("never in stationarity and never in feasibility") == 2
+
+
+def test_work_of_a_curve_adds_up_over_outer_iterations():
+    curve = Curve()
+    for penalty, work in ((1.1, 10.0), (1.1, 25.0), (1.21, 5.0)):
+        curve(penalty, SimpleNamespace(work=work, curvature=0.0, stationarity=1.0, constraint=[3.0, 4.0]))
+    assert [point[:2] for point in curve.points] == [[0, 10.0], [0, 25.0], [1, 30.0]]
+    assert curve.points[0][4] == pytest.approx(5.0)
+
+
+def test_thinned_curves_keep_the_ends():
+    points = [[k, i] for k in range(3) for i in range(100)]
+    few = thinned(points, 20)
+    assert len(few) <= 23 and [[k, 99] for k in range(3)] == [point for point in few if point[1] == 99]
+
+
+def test_steps_between_searches():
+    assert between("sg-hv-nc-paper", 0.75, {}) == 4
+    assert between("spider-paper", 16, {}) == 16
+    assert between("natasha2-paper", 8, {"sub_epoch_steps": 10}) == 80
+    assert all(len(values) >= 4 for _, values in FREQUENCIES.values())
+
+
+def test_what_is_there_is_not_run_again(monkeypatch, tmp_path):
+    made = []
+
+    def run(study, name, solver, seed, options, most):
+        made.append((study, solver, seed))
+        return {"certified": True, "work": 1.0, "outer": 1}
+
+    monkeypatch.setattr(_paper_runs, "_run", run)
+    monkeypatch.setattr(Runs, "_tuned", lambda self, name, solver: {"best": {"options": {}}, "work": 2.0, "trials": []})
+    for _ in range(2):
+        Runs(Store(tmp_path / "store.jsonl", KEYS)).all_of(("p",), range(2), range(1))
+    assert len(made) == len(set(made)) + 3 * 4 == 2 * 6 + 15  # frequencies differ by their setting alone
+    monkeypatch.setattr(_measure, "seconds_left", -1.0)
+    runs = Runs(Store(None, KEYS))
+    runs.all_of(("p",), range(2), range(1))
+    assert not runs.store.rows
+
+
+def test_summaries_are_medians_and_bounds():
+    found = summary([row("spider-paper", work=work, certified=work < 9) for work in (1.0, 3.0, 9.0)], 2.0)
+    assert (found["work"], found["least"], found["most"], found["over_spider"]) == (3.0, 1.0, 9.0, 1.5)
+    assert found["certified"] == "2/3" and found["share_of_searches"] == 0.25
+
+
+def test_figures_are_drawn_from_what_is_stored():
+    rows = three(SPAMBASE, (1.0, 2.0, 3.0), curve=CURVE)
+    rows += [row("sg-hv-nc-paper", work=work, study="frequency", setting=s) for s, work in (("0.5", 9.0), ("0.8", 4.0))]
+    found = report(rows, (SPAMBASE,), 1)
+    assert found.conclusions[-1] == "5 of 24 runs are made; a second call makes the others."
+    assert [shown["steps_between_searches"] for shown in found.tables["search frequencies"]] == pytest.approx([2, 5])
+    stored = {"settings": found.settings, "tables": found.tables}
+    for what in ("curves", "frequencies"):
+        figure = draw(stored, what)
+        assert figure.startswith("<svg") and "sg-hv-nc-paper" in figure
