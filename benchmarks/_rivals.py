@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from fairlearn.reductions import DemographicParity, ExponentiatedGradient, GridSearch
+from fairlearn.reductions import DemographicParity, ExponentiatedGradient, GridSearch, TruePositiveRateParity
 from sklearn.linear_model import LogisticRegression
 
 Predict = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -61,9 +61,23 @@ def grid_search(X: np.ndarray, y: np.ndarray, groups: np.ndarray, bound: float, 
     return lambda X, groups: np.asarray(model.predict(X))
 
 
-def _reduced(kind: Any, X: np.ndarray, y: np.ndarray, groups: np.ndarray, bound: float, ridge: float) -> Any:
+def equal_opportunity(X: np.ndarray, y: np.ndarray, groups: np.ndarray, bound: float, ridge: float) -> Predict:
+    """fairlearn's reduction under ratios of true-positive rates."""
+    model = _reduced(ExponentiatedGradient, X, y, groups, bound, ridge, TruePositiveRateParity)
+    return lambda X, groups: np.asarray(model.predict(X, random_state=0))
+
+
+def _reduced(
+    kind: Any,
+    X: np.ndarray,
+    y: np.ndarray,
+    groups: np.ndarray,
+    bound: float,
+    ridge: float,
+    moment: Any = DemographicParity,
+) -> Any:
     base = LogisticRegression(C=1 / (len(y) * ridge), max_iter=5000)
-    model = kind(base, DemographicParity(ratio_bound=bound))
+    model = kind(base, moment(ratio_bound=bound))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # pandas' opinion of fairlearn's own frames
         model.fit(X, y, sensitive_features=groups)

@@ -47,7 +47,9 @@ def test_the_python_of_a_page_runs(name, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:Setting a value on a Series")  # fairlearn's, with pandas 3
+@pytest.mark.filterwarnings(
+    "ignore:Setting a value on a Series", "ignore:Setting an item of incompatible dtype"
+)  # fairlearn's
 @pytest.mark.parametrize("name", ["cooper", "fairlearn"])
 def test_the_other_package_does_what_the_page_says(name, capsys):
     """Both sides of the page in one session; without the other package there is nothing to compare with."""

@@ -32,10 +32,6 @@ class TestEveryEstimator:
         weights = (data.y == 1).astype(float)
         assert "one class alone" in refusal(lambda: estimator.fit(data.X, data.y, sample_weight=weights))
 
-    def test_three_classes(self, estimator, data):
-        text = refusal(lambda: estimator.fit(data.X, np.arange(400) % 3))
-        assert "Only binary classification is supported" in text and "OneVsRestClassifier" in text
-
     def test_nan_and_shapes(self, estimator, data):
         X = data.X.copy()
         X[3, 1] = np.nan
@@ -62,6 +58,11 @@ class TestEveryEstimator:
         new = type(estimator)()
         refusal(lambda: new.predict(data.X), NotFittedError)
         refusal(lambda: new.constraint_report(data.X, data.y), NotFittedError)
+
+
+def test_three_classes_where_there_must_be_two(data):
+    text = refusal(lambda: NeymanPearsonClassifier().fit(data.X, np.arange(400) % 3))
+    assert "Only binary classification is supported" in text and "OneVsRestClassifier" in text
 
 
 def test_after_fit_other_columns_and_classes_are_refused(data):

@@ -136,7 +136,7 @@ def test_large_data_are_finished_exactly_too():
     np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, rtol=1e-9)
     peer = NeymanPearsonClassifier(0.1).fit(X, y)
     assert peer.result_.solver == "newton-cg"
-    np.testing.assert_allclose(fits[0].coef_, peer.coef_, rtol=1e-9)
+    np.testing.assert_allclose(fits[0].coef_, peer.coef_, atol=1e-7)  # of rows in float32
 
 
 def test_ten_groups_of_very_different_size_are_certified():

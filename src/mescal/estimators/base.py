@@ -43,7 +43,8 @@ class Constrained(BaseEstimator):
     verbose: Any
     random_state: Any
     n_features_in_: int
-    _plane: tuple[np.ndarray, float] | None  # weights and intercept of the linear model, in the units of X
+    _plane: tuple[np.ndarray, Any] | None  # weights and intercept of the linear model, in the units of X
+    _outputs: int  # numbers that the model has for a row
 
     def _check_rows(self, X: Any, sample_weight: Any, sensitive_features: Any) -> tuple[np.ndarray, Groups | None]:
         """Weights and groups of the rows of a fit, and the parameters that all estimators have, checked."""
@@ -57,7 +58,7 @@ class Constrained(BaseEstimator):
         return check_weights(sample_weight, X), groups
 
     def _minimise(
-        self, kind: Kind, rows: Any, data: Labelled, constraints: dict[str, RateConstraint], start: tuple[float, float]
+        self, kind: Kind, rows: Any, data: Labelled, constraints: dict[str, RateConstraint], start: tuple[Any, float]
     ):
         """Scale, pad, solve, finish, judge; from a constant model and its loss."""
         count, width = bucket_rows(len(data.y)), data.features.shape[1]
@@ -66,10 +67,11 @@ class Constrained(BaseEstimator):
         dtype = "float64" if whole else "float32"
         self.scaling_ = Scaling.of(data.features, data.weights) if self.standardize else Scaling.none(width)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        self._outputs = max(1, np.size(start[0]))
         if self.model is None:
             begun = models.linear(columns, start[0], dtype)
         else:
-            begun = models.make_model(self.model, width, seed, dtype)
+            begun = models.make_model(self.model, width, seed, dtype, self._outputs)
         weighted = rows._replace(features=self.scaling_(data.features))
         sources = [pad(part, columns, dtype) for part in ([weighted] if whole else apart(weighted, data, constraints))]
         tol = Tolerance(self.tol, self.tol, feasibility=self.feasibility)
@@ -96,9 +98,9 @@ class Constrained(BaseEstimator):
         report_failure(solved, constraints, lambda subset: kind.smooth(subset, data, raw, self.sharpness), tol)
         self.feasible_, self.certified_ = solved.is_feasible(tol), solved.certificate.passes(tol)
 
-    def _in_units_of_X(self, model: models.Linear) -> tuple[np.ndarray, float]:
-        weights = np.asarray(model.weights, np.float64)[: self.n_features_in_] / self.scaling_.scale
-        return weights, float(model.bias) - float(weights @ self.scaling_.mean)
+    def _in_units_of_X(self, model: models.Linear | models.Planes) -> tuple[np.ndarray, Any]:
+        weights = (np.asarray(model.weights, np.float64)[: self.n_features_in_].T / self.scaling_.scale).T
+        return weights, np.asarray(model.bias, np.float64) - self.scaling_.mean @ weights
 
     def _raw(self, X: np.ndarray) -> np.ndarray:
         """The model's number for every row."""
@@ -150,6 +152,6 @@ class Constrained(BaseEstimator):
         held = state.pop("_numbers", None)
         super().__setstate__(state)
         if held is not None:
-            made = models.make_model(self.model, self.n_features_in_, 0, np.float64)
+            made = models.make_model(self.model, self.n_features_in_, 0, np.float64, self._outputs)
             self.model_ = models.with_numbers(made, held["model_"])
             self.result_ = replace(self.result_, x=models.with_numbers(made, held["result_"]))

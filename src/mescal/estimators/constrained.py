@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .classifier import RateClassifier, logit_of
+from .classifier import RateClassifier
 from .inputs import check_fraction
 from .rates import check_constraints
 
@@ -30,7 +30,9 @@ class ConstrainedClassifier(RateClassifier):
 
     - `constraints`: a dict from names to comparisons of `rate(of=..., group=...)`; None: no constraints.
     - `threshold`: the probability of the positive class above which it is predicted.
-    - `pos_label`: the positive class, one of the two of y; None: the one that sorts last.
+    - `pos_label`: the positive class, one of those of y; None: of two the one that sorts last, of more none, so that rates say
+      `predicted=`. With more than two classes the loss is the cross-entropy, sigma the softmax, and the most probable class is
+      predicted.
     - `ridge`: rho; scalar parameters (the intercept) are left out. Positive: separable data have no minimiser without it.
     - `model`: None for a linear one, or a function `(key, n_features) -> model`, where a model is a pytree (an equinox
       module, or `jax.tree_util.Partial(apply, parameters)`) that maps one row to one number, the logit.
@@ -87,6 +89,7 @@ class ConstrainedClassifier(RateClassifier):
         constraints = check_constraints(self.constraints)
         check_fraction("threshold", self.threshold)
         data = self._check(X, y, sample_weight, sensitive_features)
+        threshold = self._one_threshold(self.threshold)
         self._fit(data, constraints)
-        self.threshold_ = logit_of(self.threshold)
+        self.threshold_ = threshold
         return self

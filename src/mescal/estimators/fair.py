@@ -4,7 +4,7 @@ import warnings
 from typing import Any
 
 from ..errors import InputError
-from .classifier import RateClassifier, logit_of
+from .classifier import RateClassifier
 from .groups import called
 from .inputs import check_fraction, check_positive
 from .rates import RateConstraint, Subset, rate
@@ -25,7 +25,8 @@ class FairClassifier(RateClassifier):
 
     - `group`: the group to protect; None: every group that `fit` finds in `sensitive_features`, where those have several columns
       every combination. Without groups nothing is constrained, and a warning says so.
-    - `min_rate_ratio`: tau; 0.8 is the four-fifths rule.
+    - `min_rate_ratio`: tau; 0.8 is the four-fifths rule. Of more than two classes it holds for the rate of predictions of
+      each, or of `pos_label` alone.
     - `sharpness`: k; larger here than for the other classifiers, since a bound on ratios of mean probabilities leaves ratios
       of predictions short of it.
     - all others: see `ConstrainedClassifier`, as for the attributes.
@@ -70,9 +71,10 @@ class FairClassifier(RateClassifier):
         check_positive(self, "min_rate_ratio")
         data = self._check(X, y, sample_weight, sensitive_features)
         constraints = self._constraints(data)
+        threshold = self._one_threshold(self.threshold)
         self._fit(data, constraints)
-        self.threshold_ = logit_of(self.threshold)
-        if constraints and not (self._raw(data.features) > self.threshold_).any():
+        self.threshold_ = threshold
+        if constraints and len(data.classes) == 2 and not (self._raw(data.features) > self.threshold_).any():
             warnings.warn(
                 "Nobody is predicted to be positive, so that every ratio of rates holds and says nothing: lower "
                 "min_rate_ratio or threshold.",
@@ -97,7 +99,14 @@ class FairClassifier(RateClassifier):
                     "check how the rows were filtered, or name the group to protect and pass all rows",
                 )
         self._refuse_impossible(data)
-        return {f"group {called(group)}": rate(group=group) >= self.min_rate_ratio * rate() for group in groups}
+        if data.positive is not None:
+            return {f"group {called(group)}": rate(group=group) >= self.min_rate_ratio * rate() for group in groups}
+        return {
+            f"group {called(group)}, {label}": rate(group=group, predicted=label)
+            >= self.min_rate_ratio * rate(predicted=label)
+            for group in groups
+            for label in data.classes
+        }
 
     def _refuse_impossible(self, data: Labelled):
         """Raise where no rates but zeros have the ratio: those meet it, and say nothing."""

@@ -29,12 +29,18 @@ def check_fraction(name: str, value: Any, one: bool = False):
         )
 
 
-def check_target(y: Any, kept: np.ndarray, pos_label: Any = None) -> tuple[np.ndarray, Any, np.ndarray]:
-    """The two classes in sorted order, the positive one, and the labels as 0 and 1; `kept` are the rows of positive weight."""
+def check_target(
+    y: Any, kept: np.ndarray, pos_label: Any = None, several: bool = False
+) -> tuple[np.ndarray, Any, np.ndarray]:
+    """The classes in sorted order, the positive one, and the codes of the labels; `kept` are the rows of positive weight.
+
+    Of two classes the positive one has the code 1. Of more, where those are allowed, the code is the place, and none is
+    positive unless it is named.
+    """
     check_classification_targets(y)
     kind = type_of_target(y, input_name="y")
     classes, codes = np.unique(y, return_inverse=True)
-    if kind != "binary" and len(classes) != 1:
+    if kind != "binary" and len(classes) != 1 and not (several and kind == "multiclass"):
         raise InputError(
             f"Only binary classification is supported. The type of the target is {kind}",
             "two classes",
@@ -48,16 +54,21 @@ def check_target(y: Any, kept: np.ndarray, pos_label: Any = None) -> tuple[np.nd
             "two classes: rates of positives and negatives need both",
             "check how the rows were filtered or split; train_test_split(..., stratify=y) keeps both classes",
         )
-    if pos_label is None:
-        return classes, classes[1], codes
-    places = [place for place, value in enumerate(classes.tolist()) if value == pos_label]
-    if not places:
-        raise InputError(f"pos_label={pos_label!r}", f"one of the classes of y, {classes.tolist()}", "check its type")
-    return classes, classes[places[0]], (codes == places[0]).astype(int)
+    place = len(classes) - 1
+    if pos_label is not None:
+        places = [at for at, value in enumerate(classes.tolist()) if value == pos_label]
+        if not places:
+            raise InputError(
+                f"pos_label={pos_label!r}", f"one of the classes of y, {classes.tolist()}", "check its type"
+            )
+        place = places[0]
+    if len(classes) > 2:
+        return classes, None if pos_label is None else classes[place], codes
+    return classes, classes[place], (codes == place).astype(int)
 
 
 def labels_of(y: np.ndarray, classes: np.ndarray, positive: Any) -> np.ndarray:
-    """Labels as 0 and 1 after the fit."""
+    """Codes of labels after the fit."""
     unknown = np.setdiff1d(y, classes)
     if len(unknown):
         raise InputError(
@@ -65,7 +76,7 @@ def labels_of(y: np.ndarray, classes: np.ndarray, positive: Any) -> np.ndarray:
             f"the classes {classes.tolist()}",
             "encode y as it was encoded for fit",
         )
-    return (y == positive).astype(int)
+    return np.searchsorted(classes, y) if len(classes) > 2 else (y == positive).astype(int)
 
 
 def check_weights(sample_weight: Any, X: np.ndarray) -> np.ndarray:

@@ -41,9 +41,20 @@ class Linear(eqx.Module):
         return x @ self.weights + self.bias
 
 
-def linear(width: int, intercept: float, dtype: str) -> Linear:
-    """The start: a constant."""
-    return Linear(np.zeros(width, dtype), np.asarray(intercept, dtype))
+class Planes(eqx.Module):
+    """z = W'x + b, one column per class."""
+
+    weights: Any
+    bias: Any
+
+    def __call__(self, x):
+        return x @ self.weights + self.bias
+
+
+def linear(width: int, intercept: float | np.ndarray, dtype: str) -> Linear | Planes:
+    """The start: a constant, one number or one per class."""
+    kind = Planes if np.ndim(intercept) else Linear
+    return kind(np.zeros((width, *np.shape(intercept)), dtype), np.asarray(intercept, dtype))
 
 
 def loss(model: Callable, row: Row) -> jax.Array:
@@ -58,7 +69,9 @@ def rates(model: Callable, row: Row) -> jax.Array:
 
 
 def ridge(model: Any) -> jax.Array:
-    """Half the squared length of all parameters that are not scalars."""
+    """Half the squared length of all parameters that are not scalars; of intercepts that are several, that of their mean."""
+    if isinstance(model, Planes):
+        return (jnp.sum(model.weights**2) + jnp.sum(model.bias) ** 2 / len(model.bias)) / 2
     leaves = jax.tree.leaves(eqx.filter(model, eqx.is_inexact_array))
     return sum((jnp.sum(leaf**2) for leaf in leaves if leaf.ndim), jnp.zeros(())) / 2
 
@@ -70,11 +83,11 @@ def logit(model: Callable, features: jax.Array) -> jax.Array:
 
 @eqx.filter_jit
 def logits(model: Callable, features: jax.Array) -> jax.Array:
-    """The model on many rows."""
-    return jax.vmap(lambda x: logit(model, x))(features)
+    """The model on many rows: its numbers for each."""
+    return jax.vmap(lambda x: jnp.ravel(model(x)))(features)
 
 
-def make_model(model: Any, width: int, seed: int, dtype: Any) -> Any:
+def make_model(model: Any, width: int, seed: int, dtype: Any, outputs: int = 1) -> Any:
     """The start of the model that the user asked for, checked on one row of zeros."""
     if not callable(model):
         raise InputTypeError(
@@ -104,11 +117,14 @@ def make_model(model: Any, width: int, seed: int, dtype: Any) -> Any:
             "return an equinox module, or jax.tree_util.Partial(apply, parameters)",
         )
     out = jax.eval_shape(lambda x: start(x), jax.ShapeDtypeStruct((width,), jax.dtypes.canonicalize_dtype(dtype)))
-    if not hasattr(out, "size") or out.size != 1:
+    fits = getattr(out, "size", None) == outputs and (outputs == 1 or out.ndim == 1)
+    if not fits:
         raise InputError(
             f"the model maps one row of {width} features to {out}",
-            "one number, the logit of the positive class",
-            "end the model with one output",
+            "one number, of a classifier the logit of the positive class"
+            if outputs == 1
+            else f"{outputs} numbers, one per class",
+            f"end the model with {'one output' if outputs == 1 else f'{outputs} outputs'}",
         )
     return start
 

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_random_state
 
 from ..errors import InputError
-from .classifier import RateClassifier, logit_of
+from .classifier import RateClassifier
 from .groups import called
 from .inputs import check_fraction
 from .quantile import quantile_threshold, spent
@@ -51,6 +51,8 @@ class NeymanPearsonClassifier(RateClassifier):
     - `random_state`: also of the choice of the negatives that are held out.
     - all others: see `ConstrainedClassifier`, as for the attributes.
     """
+
+    several = False
 
     def __init__(
         self,
@@ -125,7 +127,7 @@ class NeymanPearsonClassifier(RateClassifier):
         best = max(quantile_threshold(scores, share, alpha) for share in negatives)
         if self.threshold == QUANTILE:
             return best
-        given = logit_of(float(self.threshold))
+        given = self._one_threshold(float(self.threshold))
         used, most = (max(spent(scores, share, at) for share in negatives) for at in (given, best))
         if used < WASTED * alpha and most > used:
             warnings.warn(

@@ -29,10 +29,13 @@ class Subset:
     of: str = "all"
     group: Any = None
     what: str = "rate"
+    true: Any = None
+    predicted: Any = None  # of a rate: what is counted
 
     def __str__(self) -> str:
         given = [] if self.of == "all" else [f"of={self.of!r}"]
-        given += [] if self.group is None else [f"group={self.group!r}"]
+        named = {"group": self.group, "true": self.true, "predicted": self.predicted}
+        given += [f"{name}={value!r}" for name, value in named.items() if value is not None]
         return f"{self.what}({', '.join(given)})"
 
 
@@ -99,6 +102,10 @@ class RateConstraint:
     sign: Literal["<=", ">="]
     right: Rates
 
+    def with_terms(self, told: Callable[[Rates], Rates]) -> "RateConstraint":
+        """The same comparison of other sides."""
+        return RateConstraint(told(self.left), self.sign, told(self.right))
+
     @property
     def body(self) -> Rates:
         """What must be at most zero."""
@@ -120,8 +127,8 @@ class RateConstraint:
         return f"{self.left} {self.sign} {self.right}"
 
 
-def rate(of: str = "all", group: Any = None) -> Rates:
-    """The rate of positive predictions.
+def rate(of: str = "all", group: Any = None, *, true: Any = None, predicted: Any = None) -> Rates:
+    """The rate of positive predictions, or of those of another class.
 
     **Arguments:**
 
@@ -129,10 +136,13 @@ def rate(of: str = "all", group: Any = None) -> Rates:
       false-positive rate). Positive is the classifier's `pos_label`, by default the class that sorts last.
     - `group`: a sensitive group, one of the values passed to `fit` as `sensitive_features`; default: everybody. Where those
       have several columns, a tuple of one value per column, in which None is any: `("woman", None)`.
+    - `true`: a class of y: over its rows, `rate(true="cat", predicted="dog")` is how often cats are taken for dogs.
+    - `predicted`: the class whose predictions are counted; default: the positive one, which of more than two classes
+      there is only with `pos_label`.
     """
     if of not in SUBSETS:
         raise InputError(f"rate(of={of!r})", f"one of {list(SUBSETS)}", "positives gives the true-positive rate")
-    return Rates(((1.0, Subset(of, group)),))
+    return Rates(((1.0, Subset(of, group, true=true, predicted=predicted)),))
 
 
 def error(group: Any = None) -> Rates:

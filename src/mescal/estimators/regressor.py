@@ -93,7 +93,7 @@ class ConstrainedRegressor(RegressorMixin, Constrained):
         if self._plane is not None:
             slopes, intercept = self._plane
             self.coef_ = self.target_scale_ * slopes
-            self.intercept_ = self.target_mean_ + self.target_scale_ * intercept
+            self.intercept_ = self.target_mean_ + self.target_scale_ * float(intercept)
         return self
 
     def _scaled(self, y: np.ndarray) -> np.ndarray:

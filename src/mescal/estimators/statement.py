@@ -10,7 +10,7 @@ own (`apart`), and weights in it are those of the user.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,16 +54,35 @@ RATES = Kind(
 
 @dataclass(frozen=True)
 class Labelled:
-    """Rows as they are fitted: features, y in {0, 1} or a regressor's target, weights, and the sensitive groups where known."""
+    """Rows as they are fitted: features, codes of classes or a regressor's target, weights, and sensitive groups where known."""
 
     features: np.ndarray
     y: np.ndarray
     weights: np.ndarray
     groups: Groups | None = None
+    classes: tuple[Any, ...] = (0, 1)  # by their codes in y
+    positive: int | None = 1  # the code of the positive class
+
+    def code(self, label: Any) -> int:
+        """The code of a class; None is the positive one."""
+        if label is None and self.positive is not None:
+            return self.positive
+        places = [place for place, known in enumerate(self.classes) if known == label]
+        if label is None or not places:
+            raise InputError(
+                "a rate of no class" if label is None else f"a rate of the class {label!r}",
+                f"one of the classes {_some(list(self.classes))}",
+                "say which: rate(predicted=...), or pos_label=... for all that do not say it",
+            )
+        return places[0]
 
     def members(self, subset: Subset) -> np.ndarray:
         """bool (n,): the rows of a subset; an error where there are none or groups are not known."""
-        rows = np.ones(len(self.y), bool) if subset.of == "all" else self.y == (subset.of == "positives")
+        rows = np.ones(len(self.y), bool)
+        if subset.of != "all":
+            rows = (self.y == self.code(None)) == (subset.of == "positives")
+        if subset.true is not None:
+            rows = rows & (self.y == self.code(subset.true))
         if subset.group is not None:
             if self.groups is None:
                 raise InputError(
@@ -91,7 +110,7 @@ class Labelled:
     def taken(self, rows: np.ndarray) -> "Labelled":
         """Some of the rows."""
         groups = None if self.groups is None else self.groups.taken(rows)
-        return Labelled(self.features[rows], self.y[rows], self.weights[rows], groups)
+        return replace(self, features=self.features[rows], y=self.y[rows], weights=self.weights[rows], groups=groups)
 
 
 def make_rows(data: Labelled, constraints: dict[str, RateConstraint], negatives: float, sharpness: float) -> Row:
