@@ -135,7 +135,7 @@ def inequalities(rng) -> Iterator[Case]:
     right = {"multipliers": {"at most": lam}, "slack": {"at most": -c}}
     yield Case(problem, x, minimiser=True)
     yield Case(problem, x, minimiser=True, arguments=right)
-    yield Case(problem, x, arguments={"multipliers": {"at most": lam + 0.1 * unit(rng.normal(size=2))}})
+    yield Case(problem, x, arguments={"multipliers": {"at most": lam + 0.1 * unit(rng.normal(size=2) * (lam > 0))}})
     yield Case(problem, x, arguments={"multipliers": {"at most": -lam}})
     yield Case(problem, x, arguments={"multipliers": {"at most": np.zeros(2)}})
     yield Case(problem, x, arguments=right | {"slack": {"at most": -c + [0.1, 0.0]}})
@@ -308,7 +308,8 @@ def test_no_false_certificate_and_no_missed_minimiser(group):
                 certificate = mescal.certify(case.problem, case.x, tol=tol, **case.arguments)
                 counts[case.minimiser] += 1
                 whole, paper, critical = (measured.value for measured in certificate.curvatures.values())
-                assert whole <= paper + 1e-9 and paper <= critical + 1e-9
+                # per length of x and slacks, so that it is nearer to zero than per length of x where it is negative
+                assert whole <= paper + 1e-9 and paper <= max(critical, 0.0) + 1e-9
                 assert certificate.passes(tol) == case.minimiser, (family, seed, str(certificate), case)
                 if not case.minimiser:
                     assert accepted_by(certificate, tol) == [], (family, seed, str(certificate), case)
