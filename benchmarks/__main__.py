@@ -15,9 +15,10 @@ APART = (
     "fuzz",
     "gpu",
     "judged_runs",
+    "many_gpus",
     "noisy_cutest",
     "reproduction",
-)  # run only when named: they need another machine, or hours
+)  # run only when named: they need another machine, all cores of this one, or hours
 
 
 def names() -> list[str]:
