@@ -12,7 +12,7 @@ from sklearn.datasets import load_breast_cancer
 
 import mescal
 from mescal import E
-from mescal.oracle.surrogates import SURROGATES
+from mescal.oracle.surrogates import surrogates
 
 from ._measure import Report, interleave
 from ._problems import lagrangian_of, neyman_pearson
@@ -31,7 +31,7 @@ def run(quick: bool) -> Report:
     problems = {"scalar": _scalar(), "breast cancer": _breast_cancer(), "vector, m = 5": _vector()}
     for name, (problem, x, multiplier, penalty) in problems.items():
         for n in batches:
-            oracles = {rule: lagrangian_of(problem, x, rule, multiplier, penalty) for rule in SURROGATES}
+            oracles = {rule: lagrangian_of(problem, x, rule, multiplier, penalty) for rule in surrogates()}
             seconds = interleave({rule: _timed(*oracle, n) for rule, oracle in oracles.items()}, 3 if quick else 9)
             for rule, (oracle, z) in oracles.items():
                 variance = _variance(oracle, z, n, draws)
@@ -62,7 +62,7 @@ def _conclude(report: Report):
     rows = report.tables[TABLE]
     cases = sorted({(row["problem"], row["batch"]) for row in rows})
     means: dict[str, dict[str, float]] = {}
-    for rule in SURROGATES:
+    for rule in surrogates():
         means[rule] = {}
         for cost in ALL_COSTS:
             relative = []
@@ -72,8 +72,8 @@ def _conclude(report: Report):
             means[rule][cost] = float(np.exp(np.mean(np.log(relative))))
             means[rule][f"worst_{cost}"] = max(relative)
         report.add("cost at equal accuracy, relative to the best surrogate of each case", surrogate=rule, **means[rule])
-    winners = {cost: min(SURROGATES, key=lambda rule, cost=cost: means[rule][cost]) for cost in ALL_COSTS}
-    overall = min(SURROGATES, key=lambda rule: float(np.prod([means[rule][cost] for cost in COSTS])))
+    winners = {cost: min(surrogates(), key=lambda rule, cost=cost: means[rule][cost]) for cost in ALL_COSTS}
+    overall = min(surrogates(), key=lambda rule: float(np.prod([means[rule][cost] for cost in COSTS])))
     by_cost = ", ".join(f"per {cost} {winner}" for cost, winner in winners.items())
     report.conclusions.append(f"Least cost at equal accuracy: {by_cost}. Overall, and so the default: {overall}.")
     for cost in ALL_COSTS:

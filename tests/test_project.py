@@ -28,6 +28,7 @@ LAYERS = [
     "importing",
     "errors",
     "checks",
+    "registry",
     "files",
     "blas",
     "compiling",

@@ -99,8 +99,10 @@ def free() -> Known:
 @pytest.fixture(scope="session")
 def known(convex, nonconvex, free):
     """The problem of a baseline's class, by the baseline's name."""
-    given = {"conex": convex, "adaptive-curvature": free}
-    return {name: given.get(name, nonconvex) for name in baselines.names()}
+    return {
+        name: next(at for at in (nonconvex, convex, free) if baselines.get(name).declines(at.problem) is None)
+        for name in baselines.names()
+    }
 
 
 @pytest.fixture(scope="session")

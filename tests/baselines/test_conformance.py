@@ -14,8 +14,8 @@ THETAS = {"conex": 2 * 64, "penalty-storm": 2 * 64, "stoch-ialm": 2 * 64, "stoch
 PASS = 256
 
 
-def test_all_five_are_found():
-    assert NAMES == ("adaptive-curvature", "conex", "penalty-storm", "stoch-ialm", "stoch-sqp")
+def test_all_are_found():
+    assert {"adaptive-curvature", "conex", "penalty-storm", "stoch-ialm", "stoch-sqp"} <= set(NAMES)
     for name in NAMES:
         assert baselines.get(name).name == name
     assert baselines.get("stoch-sqp", batch=32) == baselines.StochSQP(batch=32)

@@ -311,7 +311,13 @@ class TestCountedRuns:
             baselines.StochIALM(steps=3)
 
 
-FIRST_ORDER = [name for name in baselines.names() if name != "adaptive-curvature"]
+FIRST_ORDER = [name for name in baselines.names() if not hasattr(baselines.get(name), "search")]
+
+
+def saddle_of_its_class(name, **parameters):
+    """A strict saddle on a circle, or one without an equality for a method that declines it."""
+    circle = problems.get("saddles/circle", **parameters)
+    return problems.get("saddles/strict", **parameters) if baselines.get(name).declines(circle.problem) else circle
 
 
 class TestStrictSaddles:
@@ -319,7 +325,7 @@ class TestStrictSaddles:
 
     @pytest.mark.parametrize("name", FIRST_ORDER)
     def test_without_noise_and_refused(self, name):
-        at = problems.get("saddles/strict" if name == "conex" else "saddles/circle", sigma=0.0)
+        at = saddle_of_its_class(name, sigma=0.0)
         result = baselines.get(name, max_outer=4).minimize(at.problem, at.x0, tol=0.01)
         assert result.status is Status.OUTER_LIMIT and not result.converged
         certificate = result.certificate
@@ -330,7 +336,7 @@ class TestStrictSaddles:
     @pytest.mark.slow
     @pytest.mark.parametrize("name", FIRST_ORDER)
     def test_with_noise_and_refused(self, name):
-        at = problems.get("saddles/strict" if name == "conex" else "saddles/circle")
+        at = saddle_of_its_class(name)
         result = baselines.get(name).minimize(at.problem, at.x0, tol=0.01, max_work=3e6)
         assert not result.converged and result.certificate.curvature.upper < -0.5
         assert result.certificate.stationarity.value <= 0.02

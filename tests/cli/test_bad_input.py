@@ -19,14 +19,18 @@ def failing(number):
     ("arguments", "said"),
     [
         (["solve", "no-such-problem"], "no problem named 'no-such-problem'"),
-        (["solve", "neyman-pearson/spambse"], "the nearest is 'neyman-pearson/spambase'"),
+        (["solve", "neyman-pearson/spambse"], "did you mean 'neyman-pearson/spambase'"),
         (["solve", "saddles/circle", "--solver", "spidre"], "did you mean 'spider'?"),
-        (["solve", "saddles/circle", "--set", "sigam=1"], "the nearest is 'sigma'"),
+        (["solve", "saddles/circle", "--set", "sigam=1"], "did you mean 'sigma'"),
         (["solve", "saddles/circle", "--set", "sigma"], "a name and a value"),
         (["solve", "saddles/circle", "--set", "sigma=x"], "a number >= 0"),
         (["solve", "saddles/circle", "--set", "sigma=1", "--set", "sigma=2"], "sets sigma twice"),
         (["solve", "saddles/circle", "--solver", "spider", "--option", "batch=many"], "mescal solvers spider"),
-        (["solve", "saddles/circle", "--solver", "spider", "--option", "search=1"], "mescal solvers spider"),
+        (["solve", "saddles/circle", "--solver", "spider", "--option", "search=oyja"], "did you mean 'oja'?"),
+        (
+            ["solve", "saddles/circle", "--solver", "spider-theory", "--option", "constants=1"],
+            "mescal solvers spider-theory",
+        ),
         (["solve", "saddles/circle", "--tol", "-1"], "a positive finite number"),
         (["solve", "saddles/circle", "--seed", "-1"], "an integer from 0"),
         (["solve", "saddles/circle", "--cone", "square"], "cone='square'"),
@@ -38,11 +42,11 @@ def failing(number):
         (["resume", "."], "it has no config.json"),
         (["report", "nowhere"], "could not be read"),
         (["report", "."], "holds no runs"),
-        (["compare", "saddles/circel"], "the nearest is 'saddles/circle'"),
+        (["compare", "saddles/circel"], "did you mean 'saddles/circle'"),
         (["compare", "runs/nowhere"], "runs/nowhere is neither a folder nor a problem"),
-        (["problems", "fairness/banc"], "the nearest is 'fairness/bank'"),
+        (["problems", "fairness/banc"], "did you mean 'fairness/bank'"),
         (["solvers", "natasha"], "did you mean 'natasha2'?"),
-        (["datasets", "spam"], "the nearest is 'spambase'"),
+        (["datasets", "spam"], "did you mean 'spambase'"),
     ],
 )
 def test_bad_usage_is_explained(mescal, arguments, said):
@@ -109,7 +113,7 @@ def test_a_comparison_with_a_solver_that_is_not_there_is_refused_before_anything
     result = mescal("compare", stored_folder, "--to", "natasha2")
     assert result.exit_code == 2 and "no solver among these runs named 'natasha2'" in result.stderr
     result = mescal("compare", "saddles/circle", "--to", "spidre", "--out", "store")
-    assert result.exit_code == 2 and "the nearest is 'spider'" in result.stderr and not (tmp_path / "store").exists()
+    assert result.exit_code == 2 and "did you mean 'spider'" in result.stderr and not (tmp_path / "store").exists()
     shown = mescal("compare", stored_folder, "--to", "spider")
     assert shown.exit_code == 0 and "x spider" in shown.stdout and "without compiling" in shown.stdout
 

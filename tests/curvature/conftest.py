@@ -13,8 +13,9 @@ import pytest
 
 import mescal
 from mescal import E
-from mescal.curvature import Lanczos, Neon2, Oja, Search
+from mescal.curvature import Search
 from mescal.problem import Rows
+from tests.curvature.searches import SEARCHES
 
 SIZE, ROWS = 6, 2048  # variables, and matrices in a population
 
@@ -72,9 +73,6 @@ def make_bench(make_lagrangian):
         return known[name]
 
     return make
-
-
-SEARCHES = {search.name: search for search in (Lanczos(), Oja(), Neon2())}
 
 
 @pytest.fixture(params=SEARCHES)

@@ -7,11 +7,12 @@ import pytest
 
 import mescal
 from mescal import E
-from mescal.curvature import Lanczos, Neon2, Oja, TheoryOja
+from mescal.curvature import Neon2, TheoryOja
 from mescal.problem import Rows
 from mescal.theory import negative_curvature
 from mescal.theory.constants import SubproblemConstants
 from mescal.theory.success import lower_bound
+from tests.curvature.searches import SEARCHES
 
 TOLERANCE, NOISE, FAILURE = 0.2, 0.3, 0.05
 LOWEST = (-3.0, -2.0, -1.3, -1.05, -1.05, -0.9, -0.6, -0.49, -0.4, -0.2, 0.0, 0.5)  # times t
@@ -20,8 +21,8 @@ TRIALS = 20 * len(LOWEST)
 
 @pytest.mark.parametrize(
     ("search", "dtype"),
-    [(Lanczos(), np.float32), (Oja(), np.float32), (Neon2(), np.float32), (Neon2(), np.float64)],
-    ids=["lanczos", "oja", "neon2", "neon2 in float64"],
+    [*((search, np.float32) for search in SEARCHES.values()), (Neon2(), np.float64)],
+    ids=[*SEARCHES, "neon2 in float64"],
 )
 def test_contract(make_bench, noises, symmetric, key, search, dtype):
     """240 matrices, three kinds of noise: at most 5 % of the answers break the contract, proved at 99 %.

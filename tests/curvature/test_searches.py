@@ -9,10 +9,20 @@ import pytest
 
 import mescal
 from mescal import E
-from mescal.curvature import Lanczos, Neon2, Oja
+from mescal.curvature import Lanczos, Neon2, Oja, Search
+from mescal.errors import InputError
+from tests.curvature.searches import SEARCHES
 
-EVERY = [Lanczos(), Oja(), Neon2()]
-names = [search.name for search in EVERY]
+EVERY, names = list(SEARCHES.values()), list(SEARCHES)
+
+
+def test_every_search_is_found_by_its_name():
+    assert {"lanczos", "neon2", "oja"} <= set(names)
+    for search in EVERY:
+        assert Search.named(search.name) == search and getattr(mescal.curvature, type(search).__name__) is type(search)
+    assert mescal.solvers.get("spider", search="oja") == mescal.solvers.Spider(search=Oja())
+    with pytest.raises(InputError, match="did you mean 'lanczos'"):
+        mescal.baselines.get("adaptive-curvature", search="lanczoz")
 
 
 def test_a_zero_hessian_has_no_negative_curvature(bench, repeated, key):

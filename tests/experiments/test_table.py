@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from mescal import Tolerance
-from mescal.experiments import StoredRun, compare, task
+from mescal.experiments import StoredRun, compare, table, task
+from mescal.experiments.metrics import METRICS, Metric
 from mescal.experiments.reproduce import CLAIMS, PROBLEMS, SOLVERS, checked, page, paper_tasks, summary
 from mescal.experiments.table import HEAD, Spread, cells, count, markdown, to_json
+from mescal.report import tables
+from mescal.report.arrange import arrange
 from mescal.run.result import Seconds
 from tests.report.stored import made_up, tally
 
@@ -31,10 +34,24 @@ def test_medians_ratios_and_certificates():
     runs.append(fake("fairness/bank", "sg-hv-nc", 0, 50, converged=False))
     spider, natasha2, sg = compare(runs)
     assert spider.work == Spread(200, 100, 300) and spider.ratio == 1 and spider.certified == spider.runs == 3
-    assert natasha2.ratio == 10 and natasha2.seconds == Spread(2, 2, 2) and natasha2.objective == Spread(1.5, 0.5, 2.5)
+    assert natasha2.ratio == 10 and natasha2.medians["seconds"] == Spread(2, 2, 2)
+    assert natasha2.medians["objective"] == Spread(1.5, 0.5, 2.5)
     assert sg.certified == 0 and sg.runs == 1 and sg.work is None and sg.ratio is None
     assert json.loads(json.dumps(to_json([natasha2])))[0]["work"] == {"median": 2000.0, "low": 1000.0, "high": 9000.0}
     assert cells(sg)[HEAD.index("work")] == "-" and cells(natasha2)[HEAD.index("ratio")] == "10"
+
+
+def test_a_metric_is_one_entry(monkeypatch):
+    """Every table has its column, the page too."""
+    added = Metric("judged", "judged", "Judged", "the judge's own work", lambda r: r.work.certificate, "count")
+    for module in (table, tables):
+        monkeypatch.setattr(module, "METRICS", (*METRICS, added))
+    monkeypatch.setattr(table, "IN_TERMINALS", [*table.IN_TERMINALS, added])
+    runs = [fake("fairness/bank", solver, 0, 100) for solver in ("spider", "natasha2")]
+    rows = compare(runs)
+    assert to_json(rows)[0]["judged"]["median"] == runs[0].result.work.certificate
+    assert len(cells(rows[0])) == len(HEAD) + 1
+    assert "the judge&#x27;s own work" in tables.comparison(arrange(runs))
 
 
 def test_ratios_are_within_a_problem_and_a_tolerance():

@@ -90,7 +90,7 @@ def test_seeds_and_tolerances_share_a_group():
         ("saddles/circel", {}, "no problem named 'saddles/circel'"),
         ("saddles/circle", {"parameters": {"sgima": 1.0}}, "no parameter of saddles/circle named 'sgima'"),
         ("saddles/circle", {"parameters": {"sigma": -1.0}}, "sigma=-1"),
-        ("saddles/circle", {"solver": "spidre"}, "unknown solver 'spidre'"),
+        ("saddles/circle", {"solver": "spidre"}, "no solver named 'spidre'"),
         ("saddles/circle", {"options": {"bach": 3}}, "no option"),
         ("saddles/circle", {"seed": -1}, "seed=-1"),
         ("saddles/circle", {"tol": 0.0}, "tolerance gradient=0"),

@@ -51,7 +51,7 @@ def test_parameters_are_taken_and_remembered():
 @pytest.mark.parametrize(
     ("name", "parameters", "kind", "message"),
     [
-        ("saddles/circle", {"sigm": 0.1}, InputError, "nearest is 'sigma'"),
+        ("saddles/circle", {"sigm": 0.1}, InputError, "did you mean 'sigma'"),
         ("saddles/circle", {"sigma": "0.1"}, InputTypeError, "a number >= 0"),
         ("saddles/circle", {"sigma": True}, InputTypeError, "a number >= 0"),
         ("saddles/circle", {"sigma": -1}, InputError, ">= 0"),
@@ -61,7 +61,7 @@ def test_parameters_are_taken_and_remembered():
         ("saddles/sphere-axis", {"d": 5, "start": 5}, InputError, "start=5 with d=5"),
         ("saddles/sphere-axis", {"gap": 1.0}, InputError, ">= 0.01 and <= 0.99"),
         ("neyman-pearson/breast-cancer", {"tau": 2}, InputError, ">= 0 and <= 1"),
-        ("neyman-pearson/breast-cancer", {"encoding": "standard"}, InputError, "nearest is 'standardised'"),
+        ("neyman-pearson/breast-cancer", {"encoding": "standard"}, InputError, "did you mean 'standardised'"),
         ("neyman-pearson/breast-cancer", {"dtype": 32}, InputTypeError, "float32"),
         ("fairness/diabetes", {"group": "age=3"}, InputError, "no column for groups"),
     ],

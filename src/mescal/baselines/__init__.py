@@ -3,6 +3,9 @@
 A baseline is an object of settings: `baselines.get("conex").minimize(problem, x0)` returns what `mescal.minimize` returns.
 """
 
+from typing import TYPE_CHECKING
+
+from ..registry import exported as _exported
 from .adaptive_curvature import AdaptiveCurvature as AdaptiveCurvature
 from .base import Baseline as Baseline, OutOfClass as OutOfClass
 from .conex import ConEx as ConEx
@@ -10,3 +13,6 @@ from .penalty_storm import PenaltyStorm as PenaltyStorm
 from .registry import get as get, names as names
 from .stoch_ialm import StochIALM as StochIALM
 from .stoch_sqp import StochSQP as StochSQP
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = _exported(__name__, Baseline)

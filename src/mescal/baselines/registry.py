@@ -1,17 +1,18 @@
-"""Finding baselines: one file each in this folder, found by itself."""
+"""The baselines of this folder by name."""
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 from ..errors import InputTypeError
-from ..solvers.registry import final_classes, make
+from ..registry import by_name, classes, make
 from .base import Baseline
 
 
 @cache
-def found() -> dict[str, type[Baseline]]:
+def found() -> Mapping[str, type[Baseline]]:
     """All baselines of this folder by name."""
-    return final_classes(__package__ or "", Baseline)
+    return by_name(classes(__package__ or "", Baseline))
 
 
 def names() -> tuple[str, ...]:

@@ -44,6 +44,17 @@ class Measured:
         return f"{self.value:.3g} in [{self.lower:.3g}, {self.upper:.3g}] ({self.how})"
 
 
+# What a certificate says of a point, in the order of tables, each with its meaning for people who see the number.
+MEASURES = {
+    "stationarity": "norm of the Lagrangian's projected gradient",
+    "feasibility": "|c + s|: the paper's measure, of violation and complementarity",
+    "violation": "how far the constraints are exceeded",
+    "complementarity": "how far constraints with a multiplier lie from their bounds",
+    "curvature": "smallest on the cone that decides",
+    "relative_stationarity": "stationarity × max(1, |x|)",
+}
+
+
 class Check(NamedTuple):
     """A measure and what a tolerance asks of it: its bound, error added, must stay within the limit.
 

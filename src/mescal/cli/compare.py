@@ -13,10 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from .. import problems
-from ..datasets.lookup import unknown_name
 from ..errors import InputError
 from ..experiments import StoredRun, compare as rows_of, load_readable, product
 from ..experiments.table import HEAD, ComparisonRow, cells, markdown, to_json
+from ..registry import unknown_name
 from . import options
 from .failure import CERTIFIED, FAILED
 from .report import tell_left_out

@@ -64,9 +64,10 @@ def datasets(
 
 def where(declaration: Declaration) -> str:
     """Where the files of a data set are, without reading them."""
-    files = getattr(sys.modules[declaration.encode.__module__], "FILES", None)
+    file = sys.modules[declaration.encode.__module__]
+    files = getattr(file, "FILES", None)
     if files is None:
-        return "with scikit-learn"
+        return "with scikit-learn" if hasattr(file, "load_bundled") else "made when it is loaded"
     for label, folder in (("in MESCAL_DATA", data_folder()), ("in the cache", known.cache_folder())):
         if folder is not None and all((folder / file).is_file() for file in files.checksums):
             return label

@@ -9,6 +9,7 @@ import typer
 from .. import baselines, problems, solvers
 from ..certificate import Tolerance
 from ..certificate.second_order import CONES
+from ..curvature import Search
 from ..errors import InputError
 from ..experiments.own_problem import OwnProblem, own_problem
 from ..experiments.task import method
@@ -25,6 +26,7 @@ def path(text: str) -> Path:
 
 
 DEFAULTS = Settings()
+SIMPLE = (bool, int, float, str)  # what an option can be as text; a search is one by its name
 
 
 def told(name: str) -> str:
@@ -174,13 +176,13 @@ def solver_options(name: str, given: list[str] | None) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for option, text in texts.items():
         default = getattr(defaults, option, None)
-        kind = type(default)
+        kind = str if isinstance(default, Search) else type(default)
         try:
-            if kind not in (bool, int, float, str):
+            if kind not in SIMPLE:
                 raise ValueError
             found[option] = {"true": True, "false": False}[text.lower()] if kind is bool else kind(text)
         except (ValueError, KeyError):
-            simple = [k for k, v in vars(defaults).items() if isinstance(v, (bool, int, float, str))]
+            simple = [k for k, v in vars(defaults).items() if isinstance(v, (*SIMPLE, Search))]
             raise InputError(
                 f"--option {option}={text} of the solver {name}",
                 f"one of {', '.join(simple)}, as a number, a word, or true or false",

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .. import baselines, solvers as known
+from ..curvature import Search
 from ..experiments.task import method
 from . import options
 from .screen import results
@@ -68,7 +69,8 @@ def _about(solver: Any) -> str:
 
 
 def _settings(solver: Any) -> dict[str, Any]:
-    return {key: value for key, value in vars(solver).items() if isinstance(value, (bool, int, float, str))}
+    shown = {key: value.name if isinstance(value, Search) else value for key, value in vars(solver).items()}
+    return {key: value for key, value in shown.items() if isinstance(value, options.SIMPLE)}
 
 
 def _plain(solver: Any) -> dict[str, Any]:

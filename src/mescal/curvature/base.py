@@ -21,6 +21,7 @@ import jax.numpy as jnp
 
 from ..checks import check_options
 from ..oracle import Exact, Lagrangian, Work
+from ..registry import by_name, classes, make
 from .within import on_face
 
 GROUPS = 8  # independent groups of fresh samples from which the error of a curvature is estimated
@@ -61,6 +62,12 @@ class Search(eqx.Module):
 
     def __check_init__(self):
         check_options(self, below_one=("failure",))
+
+    @staticmethod
+    def named(name: str) -> "Search":
+        """The search of that name, with its defaults: every complete class in this folder has one."""
+        known = by_name(classes(__package__ or "", Search))
+        return make("search", name, known, {}, "use 'lanczos' if in doubt")
 
     @abc.abstractmethod
     def __call__(

@@ -1,13 +1,12 @@
 """The data sets that the files of this folder declare, by name."""
 
 import functools
-import sys
 
 import numpy as np
 
 from ..errors import InputError
+from ..registry import by_name, declared, unknown_name
 from .dataset import DEFAULT_ENCODING, Dataset, Declaration
-from .lookup import by_name, declared, unknown_name
 
 DTYPES = ("float32", "float64")
 
@@ -48,5 +47,4 @@ def _load(name: str, encoding: str, dtype: str) -> Dataset:
 
 @functools.cache
 def _declarations() -> dict[str, Declaration]:
-    package = sys.modules[__name__.rpartition(".")[0]]
-    return by_name(declared(package, "DATASET"))
+    return by_name(declared(__package__ or "", "DATASET"))

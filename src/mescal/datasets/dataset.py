@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..errors import InputError
-from .lookup import unknown_name
+from ..registry import unknown_name
 
 DEFAULT_ENCODING = "paper"  # every data set has an encoding of this name
 

@@ -15,12 +15,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..datasets.lookup import unknown_name
 from ..errors import InputError
 from ..files import as_path, cannot_read
 from ..forms import APART
 from ..problem import Problem
 from ..problems import NamedProblem, Statement
+from ..registry import unknown_name
 
 EXAMPLE = "for example my_problem.py:make"
 

@@ -12,6 +12,7 @@ import numpy as np
 from ..certificate import Tolerance
 from ..forms import plain
 from ..run import Result
+from .metrics import METRICS
 from .store import StoredRun
 from .task import Task
 
@@ -35,8 +36,7 @@ class Spread:
 class ComparisonRow:
     """Runs that differ in their seeds alone.
 
-    - `work`, `hvps`, `objective`, `outer`, `seconds`: over the certified runs; None if there are none. `seconds` are
-      without compilation.
+    - `medians`: of each metric, over the certified runs; None where there are none.
     - `ratio`: median work over that of the reference solver on the same problem at the same tolerance.
     """
 
@@ -45,12 +45,13 @@ class ComparisonRow:
     solver: str
     runs: int
     certified: int
-    work: Spread | None
-    hvps: Spread | None
-    objective: Spread | None
-    outer: Spread | None
-    seconds: Spread | None
+    medians: dict[str, Spread | None]
     ratio: float | None = None
+
+    @property
+    def work(self) -> Spread | None:
+        """The metric that solvers are compared by."""
+        return self.medians["work"]
 
 
 def compare(runs: Sequence[StoredRun], reference: str = "spider") -> list[ComparisonRow]:
@@ -69,28 +70,22 @@ def compare(runs: Sequence[StoredRun], reference: str = "spider") -> list[Compar
 
 
 def to_json(rows: Sequence[ComparisonRow]) -> list[dict[str, Any]]:
-    """The rows as plain objects."""
-    return [plain(row) for row in rows]
+    """The rows as plain objects, with an entry for each metric."""
+    found = [plain(row) for row in rows]
+    return [row | row.pop("medians") for row in found]
 
 
-HEAD = ("problem", "tol", "solver", "certified", "work", "ratio", "HVPs", "objective", "outer", "seconds")
+IN_TERMINALS = [metric for metric in METRICS if metric.head is not None]
+_FIRST, *_OTHERS = (str(metric.head) for metric in IN_TERMINALS)
+HEAD = ("problem", "tol", "solver", "certified", _FIRST, "ratio", *_OTHERS)
 
 
 def cells(row: ComparisonRow, reference: str = "spider", ranges: bool = True) -> tuple[str, ...]:
     """One row in words, under `HEAD`; `ranges` are the smallest and largest beside the medians."""
     ratio = "-" if row.ratio is None else f"{row.ratio:.2g}" if row.ratio < 10 else f"{row.ratio:.0f}"
-    return (
-        row.problem,
-        str(row.tol),
-        row.solver,
-        f"{row.certified} of {row.runs}",
-        _spread(row.work, count, ranges),
-        "1" if row.solver == reference and row.ratio is not None else ratio,
-        "-" if row.hvps is None else count(row.hvps.median),
-        _spread(row.objective, lambda v: f"{v:.4g}", ranges),
-        "-" if row.outer is None else f"{row.outer.median:g}",
-        "-" if row.seconds is None else f"{row.seconds.median:.2g}",
-    )
+    first, *others = (_spread(row.medians[metric.name], WRITTEN[metric.kind], ranges) for metric in IN_TERMINALS)
+    ratio = "1" if row.solver == reference and row.ratio is not None else ratio
+    return row.problem, str(row.tol), row.solver, f"{row.certified} of {row.runs}", first, ratio, *others
 
 
 def markdown(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
@@ -108,24 +103,17 @@ def count(number: float) -> str:
     return f"{number:,.0f}" if abs(number) < 1e6 else f"{number:.3g}".replace("e+0", "e").replace("e+", "e")
 
 
+WRITTEN: dict[str, Callable[[float], str]] = {
+    "count": count,
+    "seconds": lambda value: f"{value:.2g}",
+    "number": lambda value: f"{value:.4g}",
+}
+
+
 def _row(label: str, tol: Tolerance, solver: str, results: list[Result]) -> ComparisonRow:
     good = [result for result in results if result.converged]
-
-    def over(of: Callable[[Result], float]) -> Spread | None:
-        return Spread.of(map(of, good))
-
-    return ComparisonRow(
-        problem=label,
-        tol=tol,
-        solver=solver,
-        runs=len(results),
-        certified=len(good),
-        work=over(lambda result: result.work.total),
-        hvps=over(lambda result: result.work.hvps),
-        objective=over(lambda result: result.objective),
-        outer=over(lambda result: result.outer_iterations),
-        seconds=over(lambda result: result.seconds.running),
-    )
+    medians = {metric.name: Spread.of(map(metric.of, good)) for metric in METRICS}
+    return ComparisonRow(label, tol, solver, len(results), len(good), medians)
 
 
 def _with_ratio(row: ComparisonRow, base: float | None) -> ComparisonRow:

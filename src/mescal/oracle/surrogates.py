@@ -18,6 +18,7 @@ by al Cov(J', C) / n.
 """
 
 import abc
+from functools import cache
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -25,7 +26,7 @@ import jax
 import jax.numpy as jnp
 from jax.lax import stop_gradient
 
-from ..errors import InputError
+from ..registry import by_name, classes, unknown_name
 
 
 class Surrogate(eqx.Module):
@@ -82,20 +83,20 @@ class UStat(Surrogate):
         return (total - first) / (count - 1)
 
 
-SURROGATES: dict[str, Surrogate] = {cls.name: cls() for cls in (Pair, Cross, UStat)}
+@cache
+def surrogates() -> dict[str, Surrogate]:
+    """The surrogates in the files of this folder, by name."""
+    return {name: rule() for name, rule in by_name(classes(__package__ or "", Surrogate)).items()}
 
 
 def surrogate(name: "str | Surrogate") -> Surrogate:
     """The surrogate of that name; an object is passed through, so that users can bring their own."""
     if isinstance(name, Surrogate):
         return name
-    if name not in SURROGATES:
-        raise InputError(
-            f"unknown surrogate {name!r}",
-            f"one of {sorted(SURROGATES)}, or a Surrogate object",
-            "use 'ustat' unless you want to follow the paper to the letter",
-        )
-    return SURROGATES[name]
+    known = surrogates()
+    if name not in known:
+        raise unknown_name("surrogate", name, known, "use 'ustat' unless you want to follow the paper to the letter")
+    return known[name]
 
 
 def shares(

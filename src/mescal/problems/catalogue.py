@@ -2,11 +2,10 @@
 
 import functools
 import re
-import sys
 from collections.abc import Mapping
 from typing import Any
 
-from ..datasets.lookup import by_name, declared, unknown_name
+from ..registry import by_name, declared, unknown_name
 from .named import Entry, NamedProblem
 from .parameter import Value
 
@@ -56,5 +55,4 @@ def _require_known(entry: Entry, given: Mapping[str, Any]):
 
 @functools.cache
 def _entries() -> dict[str, Entry]:
-    package = sys.modules[__name__.rpartition(".")[0]]
-    return by_name(entry for group in declared(package, "PROBLEMS") for entry in group)
+    return by_name(entry for group in declared(__package__ or "", "PROBLEMS") for entry in group)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..checks import real_number
-from ..datasets.lookup import unknown_name
 from ..errors import InputError, InputTypeError
+from ..registry import unknown_name
 
 Value = float | int | str
 
@@ -55,7 +55,7 @@ class Parameter:
         value = self.kind(value)
         if isinstance(value, str):
             if self.choices and value not in self.choices:
-                raise unknown_name(f"{name} on offer", value, self.choices)
+                raise unknown_name(name, value, self.choices)
         elif not (self.low is None or value >= self.low) or not (self.high is None or value <= self.high):
             raise InputError(f"{name}={value}", self.allowed, f"choose another {name}; the default is {self.default}")
         elif value != value or abs(value) == float("inf"):

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from ..certificate import Check, Measured
+from ..certificate.certificate import MEASURES
 from .arrange import Group, Series
 from .markup import tag, text
 from .numbers import number, tick
@@ -16,14 +17,6 @@ from .scales import DECADES, Scale, log_scale, signed_scale
 from .view import View
 
 WIDTH, LABELS, RIGHT, ROW = 380, 92, 366, 21
-MEANINGS = {
-    "stationarity": "norm of the Lagrangian's projected gradient",
-    "feasibility": "|c + s|: the paper's measure, of violation and complementarity",
-    "violation": "how far the constraints are exceeded",
-    "complementarity": "how far constraints with a multiplier lie from their bounds",
-    "curvature": "smallest on the cone that decides",
-    "relative_stationarity": "stationarity × max(1, |x|)",
-}
 
 
 def gauges(group: Group) -> str:
@@ -51,7 +44,7 @@ def _card(group: Group, measure: str) -> str:
     badge = tag("span", f"{'✓' if good else '✗'} {count}", class_=f"badge {'good' if good else 'bad'}")
     value = tag("span", _value(worst.measured), class_="value", data_value=repr(worst.measured.value))
     sign = "≥" if worst.sign == ">=" else "≤"
-    head = f'<div class="title"><h4>{worst.name.capitalize()}</h4>{badge}</div><p>{text(MEANINGS[measure])}</p>'
+    head = f'<div class="title"><h4>{worst.name.capitalize()}</h4>{badge}</div><p>{text(MEASURES[measure])}</p>'
     line = f'<p class="reading">{value}<span>{sign} {number(worst.limit)}</span></p>'
     said = "".join(f"<p>{note}</p>" for note in notes if note)
     return tag(

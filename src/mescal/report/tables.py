@@ -7,12 +7,12 @@ about what it needs. A cell carries its number unrounded in `data-value`; the pa
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from ..certificate.certificate import MEASURES
+from ..experiments.metrics import METRICS, Metric
 from ..experiments.table import Spread
-from ..run import Result
 from .arrange import Group, Series
 from .markup import tag, text
 from .numbers import count, number, seconds, work_tick
@@ -76,14 +76,15 @@ def dot(series: Series) -> str:
 def comparison(groups: Sequence[Group]) -> str:
     """One row per problem, tolerance and solver."""
     columns = [*_where(groups), Column("Solver", numeric=False), Column("Status", "of all runs", numeric=False)]
-    columns += [Column("Work", "median of gradients + 2 Hessian-vector products per sample")]
-    columns += [Column("Relative work", "median work over that of the first solver of the same problem")]
-    columns += [Column("Seconds", "median, without compilation"), Column("Objective", "median")]
-    columns += [Column("Relative stationarity", "median of stationarity × max(1, |x|)")]
-    columns += [Column("Outer iterations", "median")]
+    first, *others = (Column(m.title, f"median: {m.meaning}" if m.meaning else "median") for m in METRICS)
+    columns += [
+        first,
+        Column("Relative work", "median work over that of the first solver of the same problem"),
+        *others,
+    ]
     rows = []
     for index, group in enumerate(groups):
-        base = _median(group.series[0], lambda result: result.work.total)[0]
+        base = _median(group.series[0], METRICS[0])[0]
         place = _place(groups, group, f'<a href="#group-{index}">{_breakable(group.label)}</a>')
         rows += [[*place, *_compared(series, base, head=not place)] for series in group.series]
     return table(columns, rows, "Medians over the seeds of certified runs; below them the smallest and largest")
@@ -112,29 +113,28 @@ def _breakable(name: str) -> str:
 
 def _compared(series: Series, base: float, head: bool) -> list[str]:
     certified = sum(view.certified for view in series.views)
-    work, work_range = _median(series, lambda result: result.work.total, work_tick)
-    time, time_range = _median(series, lambda result: result.seconds.running, seconds)
-    objective, objective_range = _median(series, lambda result: result.objective, lambda v: number(v, 4))
-    flat, flat_range = _median(series, lambda result: result.certificate.relative_stationarity, number)
-    outer, outer_range = _median(series, lambda result: result.outer_iterations, number)
+    medians = [(*_median(series, metric), WRITTEN[metric.kind][0]) for metric in METRICS]
+    first, *others = (figure(median, shown, between) for median, between, shown in medians)
+    work = medians[0][0]
     return [
         word(series.label, dot(series), head=head),
         word(_statuses(series), f"{text(_statuses(series))}<small>{certified} of {len(series.views)} runs</small>"),
-        figure(work, count, work_range),
+        first,
         figure(work / base if base else math.nan, lambda v: f"{v:.2g}" if v < 10 else f"{v:,.0f}"),
-        figure(time, seconds, time_range),
-        figure(objective, lambda v: number(v, 4), objective_range),
-        figure(flat, number, flat_range),
-        figure(outer, number, outer_range),
+        *others,
     ]
 
 
-def _median(series: Series, of: Callable[[Result], Any], shown: Callable[[float], str] = number) -> tuple[float, str]:
+# How the median of a metric is written, and the ends of its range, which are narrower.
+WRITTEN = {"count": (count, work_tick), "seconds": (seconds, seconds), "number": (lambda v: number(v, 4),) * 2}
+
+
+def _median(series: Series, metric: Metric) -> tuple[float, str]:
     """The median over certified runs, and their range in words where there is one."""
-    spread = Spread.of(view.number(of) for view in series.views if view.certified)
+    spread = Spread.of(view.number(metric.of) for view in series.views if view.certified)
     if spread is None:
         return math.nan, ""
-    low, high = shown(spread.low), shown(spread.high)
+    low, high = map(WRITTEN[metric.kind][1], (spread.low, spread.high))
     return spread.median, "" if low == high else f"{low} to {high}"
 
 
@@ -146,19 +146,13 @@ def _statuses(series: Series) -> str:
 
 # --- every run --------------------------------------------------------------------------------------------------------
 
-CERTIFICATE = ("stationarity", "feasibility", "violation", "complementarity", "curvature", "relative_stationarity")
 WORK = ("total", "gradients", "hvps", "certificate")
 EVERY = (
     Column("Solver", numeric=False),
     Column("Seed"),
     Column("Status", numeric=False),
     Column("Objective"),
-    Column("Stationarity"),
-    Column("Feasibility", "|c + s|: the paper's measure, of violation and complementarity"),
-    Column("Violation", "how far the constraints are exceeded"),
-    Column("Complementarity", "how far constraints with a multiplier lie from their bounds"),
-    Column("Curvature", "on the cone that decides"),
-    Column("Relative stationarity"),
+    *(Column(name.capitalize().replace("_", " "), meaning) for name, meaning in MEASURES.items()),
     Column("Work", "gradients + 2 Hessian-vector products per sample"),
     Column("Gradients"),
     Column("HVPs", "Hessian-vector products"),
@@ -186,7 +180,7 @@ def _every(series: Series, view: View, head: bool) -> list[str]:
         figure(view.seed, lambda v: f"{v:.0f}"),
         word(view.status),
         figure(view.number(lambda result: result.objective), lambda v: number(v, 6)),
-        *(_measure(view, name) for name in CERTIFICATE),
+        *(_measure(view, name) for name in MEASURES),
         *(figure(view.number(lambda result, name=name: getattr(result.work, name)), count) for name in WORK),
         figure(view.number(lambda result: result.outer_iterations), count),
         figure(view.number(lambda result: result.seconds.total), seconds),

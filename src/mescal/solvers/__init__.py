@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+from ..registry import exported as _exported
 from .base import Solver as Solver, SubSolver as SubSolver
-from .registry import found as _found, get as get, names as names
+from .registry import get as get, names as names
 
 if TYPE_CHECKING:
     from .auto import Auto as Auto
@@ -22,13 +23,4 @@ if TYPE_CHECKING:
     from .sg_hv_nc import SgHvNc as SgHvNc
     from .spider import Spider as Spider
 else:
-
-    def __getattr__(name: str):
-        for solver in _found().values():
-            if solver.__name__ == name:
-                return solver
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *(solver.__name__ for solver in _found().values())})
+    __getattr__, __dir__ = _exported(__name__, Solver)

@@ -7,10 +7,7 @@ check_set(MySet(...), np.zeros(5, np.float32))      # an AssertionError names th
 """
 
 import contextlib
-import importlib
-import inspect
-import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -19,6 +16,7 @@ import numpy as np
 from jaxtyping import Float, PyTree
 
 from .. import sets
+from ..registry import classes
 from ..sets import ConvexSet
 
 Batch = Float[np.ndarray, "trials n"]
@@ -26,10 +24,7 @@ Batch = Float[np.ndarray, "trials n"]
 
 def find_sets() -> tuple[type[ConvexSet], ...]:
     """Every set in the files of `mescal.sets`, whether its name is listed anywhere or not."""
-    for module in pkgutil.iter_modules(sets.__path__, f"{sets.__name__}."):
-        importlib.import_module(module.name)
-    found = (cls for cls in _subclasses(ConvexSet) if cls.__module__.startswith(f"{sets.__name__}."))
-    return tuple(sorted((cls for cls in found if not inspect.isabstract(cls)), key=lambda cls: cls.__name__))
+    return classes(sets.__name__, ConvexSet)
 
 
 def check_set(set_: ConvexSet, x_like: PyTree, *, trials: int = 12, seed: int = 0) -> None:
@@ -285,9 +280,3 @@ def _check_cone(probe: _Probe, x: Batch) -> None:
 
 def _length(batch: Batch) -> Float[np.ndarray, " trials"]:
     return np.linalg.norm(batch, axis=-1)
-
-
-def _subclasses(cls: type) -> Iterator[type]:
-    for child in cls.__subclasses__():
-        yield child
-        yield from _subclasses(child)
