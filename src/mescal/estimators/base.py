@@ -1,7 +1,7 @@
 """What the estimators share: the fit, the table of the constraints, and pickling."""
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, dataclass_transform
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -18,6 +18,16 @@ from .solve import by_name, looked_at_whole, report_failure, solve
 from .start import penalties
 from .statement import Kind, Labelled, apart, make_problem
 
+
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
+def parameters(cls: type) -> type:
+    """A class whose annotated attributes are the parameters of its constructor, by keyword unless they say otherwise.
+
+    scikit-learn reads them from the signature, so that what is declared here is all there is to get, set, clone and search.
+    """
+    return dataclass(kw_only=True, eq=False, repr=False)(cls)
+
+
 FITTED = (
     "feasible_",
     "certified_",
@@ -26,25 +36,29 @@ FITTED = (
 )  # what a fit that is refused must not leave
 
 
+@parameters
 class Constrained(BaseEstimator):
     """Abstract: an estimator that minimises a loss under constraints on means over rows.
 
-    A final class has the parameters below, and a `fit` that says which constraints.
+    A final class has the parameters below and its own, and a `fit` that says which constraints.
     """
 
-    ridge: float
-    model: Any
-    standardize: bool
-    sharpness: float
-    solver: Any
-    tol: float
-    feasibility: float | None
-    max_outer: int
-    verbose: Any
-    random_state: Any
-    n_features_in_: int
-    _plane: tuple[np.ndarray, Any] | None  # weights and intercept of the linear model, in the units of X
-    _outputs: int  # numbers that the model has for a row
+    ridge: float = 1e-4
+    model: Any = None
+    standardize: bool = True
+    sharpness: float = 1.0
+    solver: Any = "auto"
+    tol: float = 1e-4
+    feasibility: float | None = None
+    max_outer: int = 100
+    verbose: bool = False
+    random_state: Any = None
+
+    n_features_in_: int = field(init=False)
+    _plane: tuple[np.ndarray, Any] | None = field(
+        init=False
+    )  # weights and intercept of the linear model, in units of X
+    _outputs: int = field(init=False)  # numbers that the model has for a row
 
     def _check_rows(self, X: Any, sample_weight: Any, sensitive_features: Any) -> tuple[np.ndarray, Groups | None]:
         """Weights and groups of the rows of a fit, and the parameters that all estimators have, checked."""

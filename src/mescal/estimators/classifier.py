@@ -1,6 +1,6 @@
 """What the classifiers share: checked labels, the fit, predictions, and a report on the constraints."""
 
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..errors import InputError
-from .base import Constrained
+from .base import Constrained, parameters
 from .groups import check_groups
 from .inputs import check_target, check_weights, labels_of
 from .multiclass import CLASSES, best_constant_classes, make_class_rows
@@ -18,6 +18,7 @@ from .start import best_constant
 from .statement import RATES, Labelled, make_rows
 
 
+@parameters
 class RateClassifier(ClassifierMixin, Constrained):
     """Abstract: a classifier that minimises the logistic loss under constraints on rates.
 
@@ -25,8 +26,10 @@ class RateClassifier(ClassifierMixin, Constrained):
     `classes_[1]`. Of more, it has a number for each.
     """
 
-    pos_label: Any
-    threshold_: float
+    threshold: Any = 0.5
+    pos_label: Any = None
+
+    threshold_: float = field(init=False)
     several = True  # whether it takes more than two classes
 
     def _check(self, X: Any, y: Any, sample_weight: Any, sensitive_features: Any) -> Labelled:

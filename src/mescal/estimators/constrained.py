@@ -1,12 +1,15 @@
 """A classifier under any constraints on its rates."""
 
+from dataclasses import field
 from typing import Any
 
+from .base import parameters
 from .classifier import RateClassifier
 from .inputs import check_fraction
 from .rates import check_constraints
 
 
+@parameters
 class ConstrainedClassifier(RateClassifier):
     """Logistic regression under constraints on rates of positive predictions.
 
@@ -53,36 +56,7 @@ class ConstrainedClassifier(RateClassifier):
     and for the linear model `coef_` and `intercept_` in the units of X.
     """
 
-    def __init__(
-        self,
-        constraints: Any = None,
-        *,
-        threshold: float = 0.5,
-        pos_label: Any = None,
-        ridge: float = 1e-4,
-        model: Any = None,
-        standardize: bool = True,
-        sharpness: float = 1.0,
-        solver: Any = "auto",
-        tol: float = 1e-4,
-        feasibility: float | None = None,
-        max_outer: int = 100,
-        verbose: bool = False,
-        random_state: Any = None,
-    ):
-        self.constraints = constraints
-        self.threshold = threshold
-        self.pos_label = pos_label
-        self.ridge = ridge
-        self.model = model
-        self.standardize = standardize
-        self.sharpness = sharpness
-        self.solver = solver
-        self.tol = tol
-        self.feasibility = feasibility
-        self.max_outer = max_outer
-        self.verbose = verbose
-        self.random_state = random_state
+    constraints: Any = field(default=None, kw_only=False)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None) -> "ConstrainedClassifier":
         """Fit; `sensitive_features` holds the group of every row, in one column or several, where a constraint names groups."""

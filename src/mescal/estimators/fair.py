@@ -1,9 +1,11 @@
 """A classifier whose positive predictions reach every sensitive group at a comparable rate."""
 
 import warnings
+from dataclasses import field
 from typing import Any
 
 from ..errors import InputError
+from .base import parameters
 from .classifier import RateClassifier
 from .groups import called
 from .inputs import check_fraction, check_positive
@@ -11,6 +13,7 @@ from .rates import RateConstraint, Subset, rate
 from .statement import Labelled
 
 
+@parameters
 class FairClassifier(RateClassifier):
     """Logistic regression whose rate of positive predictions in a group is at least a fraction of everybody's.
 
@@ -32,38 +35,9 @@ class FairClassifier(RateClassifier):
     - all others: see `ConstrainedClassifier`, as for the attributes.
     """
 
-    def __init__(
-        self,
-        group: Any = None,
-        *,
-        min_rate_ratio: float = 0.8,
-        threshold: float = 0.5,
-        pos_label: Any = None,
-        ridge: float = 1e-4,
-        model: Any = None,
-        standardize: bool = True,
-        sharpness: float = 4.0,
-        solver: Any = "auto",
-        tol: float = 1e-4,
-        feasibility: float | None = None,
-        max_outer: int = 100,
-        verbose: bool = False,
-        random_state: Any = None,
-    ):
-        self.group = group
-        self.min_rate_ratio = min_rate_ratio
-        self.threshold = threshold
-        self.pos_label = pos_label
-        self.ridge = ridge
-        self.model = model
-        self.standardize = standardize
-        self.sharpness = sharpness
-        self.solver = solver
-        self.tol = tol
-        self.feasibility = feasibility
-        self.max_outer = max_outer
-        self.verbose = verbose
-        self.random_state = random_state
+    group: Any = field(default=None, kw_only=False)
+    min_rate_ratio: float = 0.8
+    sharpness: float = 4.0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None) -> "FairClassifier":
         """Fit; `sensitive_features` holds the group of every row."""

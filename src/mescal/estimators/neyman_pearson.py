@@ -1,12 +1,14 @@
 """A classifier with a bound on its false-positive rate."""
 
 import warnings
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_random_state
 
 from ..errors import InputError
+from .base import parameters
 from .classifier import RateClassifier
 from .groups import called
 from .inputs import check_fraction
@@ -21,6 +23,7 @@ WASTED = (
 )
 
 
+@parameters
 class NeymanPearsonClassifier(RateClassifier):
     """Fewest misses among the positives at a false-positive rate of at most alpha.
 
@@ -54,40 +57,10 @@ class NeymanPearsonClassifier(RateClassifier):
 
     several = False
 
-    def __init__(
-        self,
-        max_false_positive_rate: float = 0.05,
-        *,
-        threshold: Any = "quantile",
-        delta: float = 0.05,
-        calibration_size: float = 0.5,
-        pos_label: Any = None,
-        ridge: float = 1e-4,
-        model: Any = None,
-        standardize: bool = True,
-        sharpness: float = 1.0,
-        solver: Any = "auto",
-        tol: float = 1e-4,
-        feasibility: float | None = None,
-        max_outer: int = 100,
-        verbose: bool = False,
-        random_state: Any = None,
-    ):
-        self.max_false_positive_rate = max_false_positive_rate
-        self.threshold = threshold
-        self.delta = delta
-        self.calibration_size = calibration_size
-        self.pos_label = pos_label
-        self.ridge = ridge
-        self.model = model
-        self.standardize = standardize
-        self.sharpness = sharpness
-        self.solver = solver
-        self.tol = tol
-        self.feasibility = feasibility
-        self.max_outer = max_outer
-        self.verbose = verbose
-        self.random_state = random_state
+    max_false_positive_rate: float = field(default=0.05, kw_only=False)
+    threshold: Any = "quantile"
+    delta: float = 0.05
+    calibration_size: float = 0.5
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None

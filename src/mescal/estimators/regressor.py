@@ -1,12 +1,13 @@
 """A regressor under constraints on errors and coverage in groups."""
 
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .base import Constrained
+from .base import Constrained, parameters
 from .groups import check_groups
 from .inputs import check_fraction, check_weights
 from .rates import check_constraints
@@ -15,6 +16,7 @@ from .rows import Scaling
 from .statement import Labelled
 
 
+@parameters
 class ConstrainedRegressor(RegressorMixin, Constrained):
     """Least squares, or a quantile, under constraints on the error and the coverage in groups.
 
@@ -43,37 +45,12 @@ class ConstrainedRegressor(RegressorMixin, Constrained):
       in the units of X and y; `target_mean_` and `target_scale_` are what the target was brought to unit variance by.
     """
 
-    target_mean_: float
-    target_scale_: float
+    constraints: Any = field(default=None, kw_only=False)
+    quantile: float | None = None
+    sharpness: float = 10.0
 
-    def __init__(
-        self,
-        constraints: Any = None,
-        *,
-        quantile: float | None = None,
-        ridge: float = 1e-4,
-        model: Any = None,
-        standardize: bool = True,
-        sharpness: float = 10.0,
-        solver: Any = "auto",
-        tol: float = 1e-4,
-        feasibility: float | None = None,
-        max_outer: int = 100,
-        verbose: bool = False,
-        random_state: Any = None,
-    ):
-        self.constraints = constraints
-        self.quantile = quantile
-        self.ridge = ridge
-        self.model = model
-        self.standardize = standardize
-        self.sharpness = sharpness
-        self.solver = solver
-        self.tol = tol
-        self.feasibility = feasibility
-        self.max_outer = max_outer
-        self.verbose = verbose
-        self.random_state = random_state
+    target_mean_: float = field(init=False)
+    target_scale_: float = field(init=False)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None) -> "ConstrainedRegressor":
         """Fit; `sensitive_features` holds the group of every row, in one column or several, where a constraint names groups."""
