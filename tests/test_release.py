@@ -26,6 +26,18 @@ ABSENT = {
         "mescal.datasets.convert_parquet(path, 'rows', {'x': 'x'})",
         "pip install 'mescal-opt[parquet]'",
     ),
+    "pictures": (
+        "import mescal, numpy as np; from mescal import E\n"
+        "problem = mescal.Problem(E(lambda x: x @ x))\n"
+        "mescal.minimize(problem, np.ones(2, np.float32)).plot()",
+        "pip install 'mescal-opt[plot]'",
+    ),
+    "processes": (
+        "from mescal.experiments import product, sweep\n"
+        "sweep(product(['saddles/circle'], ['newton-cg'], seeds=range(2), tols=[0.1]), 'runs', jobs=2)",
+        "pip install 'mescal-opt[cli]'",
+    ),
+    "Ray": ("import mescal; mescal.experiments.RayExecutor()", "pip install 'mescal-opt[ray]'"),
     "figures": ("import mescal; mescal.report.write_figures([], 'figures')", "pip install 'mescal-opt[plot]'"),
     "demonstration": (
         "import runpy; runpy.run_module('mescal.demo', run_name='__main__')",
@@ -68,7 +80,7 @@ def test_the_archives_hold_the_package_and_nothing_else(archives):
         inside = {member.name.partition("/")[2] for member in archive if member.isfile()}
     assert {f"src/{name}" for name in package} <= inside
     assert {"pyproject.toml", "README.md", "LICENSE", "CITATION.cff", "SECURITY.md", "constraints.txt"} <= inside
-    assert not [name for name in inside if "__pycache__" in name or "_build" in name or name.startswith("runs/")]
+    assert not [name for name in inside if "__pycache__" in name or "_build/" in name or name.startswith("runs/")]
     assert wheel.name == f"mescal_opt-{mescal.__version__}-py3-none-any.whl"
 
 

@@ -36,6 +36,15 @@ def tiny_tasks(seeds=2, tols=(0.05,)):
     return product(["saddles/circle"], ["spider"], seeds=range(seeds), tols=tols, parameters={"sigma": 0.0})
 
 
+def test_without_joblib_there_is_one_process_and_a_sentence(tmp_path, monkeypatch):
+    """Said before anything is cleared or run."""
+    (done,) = sweep(tiny_tasks(1), tmp_path).runs
+    monkeypatch.setitem(sys.modules, "joblib", None)
+    with pytest.raises(InputError, match=r"joblib is not installed(?s:.*)pip install 'mescal-opt\[cli\]', or jobs=1"):
+        sweep(tiny_tasks(1), tmp_path, jobs=2, force=True)
+    assert load_run(done.path).finished
+
+
 def timeless(value):
     """A value of JSON without what differs from one execution to the next: seconds, dates, and digests of files with seconds."""
     if isinstance(value, dict):

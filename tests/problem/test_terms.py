@@ -129,3 +129,10 @@ def test_long_vectors_show_those_that_matter():
     lines = result.constraint_lines(3)
     assert result.converged and len(lines) == 4 and lines[-1] == "and 9 rows more, with smaller multipliers"
     assert [line.split(":")[0] for line in lines[:3]] == ["each[0]", "each[1]", "each[2]"]  # the tightest cost most
+
+
+@pytest.mark.parametrize("zero", [0, 0.0, -0.0])
+def test_a_bound_of_zero_has_no_sign(zero):
+    value = E(lambda w: w)
+    bounds = [(value <= zero).terms.bound, (value >= zero).terms.bound, (value == zero).terms.bound]
+    assert [f"{float(bound):.6g}" for bound in bounds] == ["0", "0", "0"]

@@ -65,3 +65,8 @@ def contrast(one: str, other: str) -> float:
 @pytest.mark.parametrize("look", LOOKS)
 def test_looks_stand_out_from_paper_and_dark_screen(look):
     assert contrast(look.colour, "#ffffff") >= 3 and contrast(look.dark, "#1d2126") >= 3
+
+
+def test_what_is_no_stored_run_is_named():
+    with pytest.raises(InputError, match=r"a str among the runs(?s:.*)load_run"):
+        arrange(["runs/first"])  # pyright: ignore[reportArgumentType]

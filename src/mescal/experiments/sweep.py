@@ -21,9 +21,11 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from ..distribution import install
 from ..errors import InputError
 from ..files import LOCK, WriteError, as_path
 from ..run import Status
@@ -92,6 +94,8 @@ def sweep(
       made by code that has changed since, and are run again.
     """
     folders = {as_path(root, "root") / given.folder: given for given in tasks}
+    if jobs != 1 and not isinstance(jobs, Executor):
+        _joblib()  # said before `force` clears anything
     if len(folders) < len(tasks):
         raise InputError("two tasks share a folder", "tasks that differ in what names their folder", "sweep them apart")
     todo, changed = {}, 0
@@ -126,14 +130,24 @@ def _run_all(groups: list[list[tuple[Task, Path]]], jobs: int | Executor) -> dic
     elif isinstance(jobs, Executor):
         outcomes = _submitted(groups, jobs)
     else:
-        import joblib
-
+        joblib = _joblib()
         work = (joblib.delayed(_in_worker)(group, kept_in(), os.getpid()) for group in groups)
         with warnings.catch_warnings():
             # joblib exchanges workers whose memory grew, as compiled programs make it grow; no job is lost.
             warnings.filterwarnings("ignore", message="A worker stopped while some jobs", category=UserWarning)
             outcomes = joblib.Parallel(n_jobs=jobs)(work)
     return {folder: sentence for outcome in outcomes for folder, sentence in (outcome or {}).items()}
+
+
+def _joblib() -> Any:
+    try:
+        return import_module("joblib")
+    except ImportError:
+        raise InputError(
+            "joblib is not installed",
+            "joblib, which starts the processes of this machine",
+            f"{install('cli')}, or jobs=1",
+        ) from None
 
 
 def _submitted(groups: list[list[tuple[Task, Path]]], executor: Executor) -> list[dict[Path, str]]:

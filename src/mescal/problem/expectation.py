@@ -163,7 +163,7 @@ def _compare(left: Expectation, right: Any, sign: Literal["<=", ">=", "=="]):
         return NotImplemented  # the other side knows how to be compared
     bound = right.constant if isinstance(right, Expectation) else np.asarray(right, np.float64)
     # what is compared with zero is bounded by its constant: E(a) - 0.1 <= 0 is E(a) <= 0.1
-    terms = Terms(sign, bound if bound.any() else -difference.constant)
+    terms = Terms(sign, bound if bound.any() else 0.0 - difference.constant)  # 0 and not -0, which people would read
     return Constraint(-difference, "<=", terms) if sign == ">=" else Constraint(difference, sign, terms)
 
 

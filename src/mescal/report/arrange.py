@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..certificate import Tolerance
-from ..errors import InputError
+from ..errors import InputError, InputTypeError
 from ..experiments.store import StoredRun
 from .look import in_order, looks
 from .numbers import short
@@ -62,6 +62,13 @@ def arrange(runs: Sequence[StoredRun]) -> list[Group]:
     """The groups, in the order in which their runs were given."""
     if not runs:
         raise InputError("there are no runs to report on", "at least one stored run", "run `mescal solve` first")
+    for run in runs:
+        if not isinstance(run, StoredRun):
+            raise InputTypeError(
+                f"a {type(run).__name__} among the runs",
+                "stored runs, as `experiments.sweep` and `experiments.load_run` return them",
+                "`experiments.load_run(FOLDER)` reads a run; `mescal report FOLDER` does all of it",
+            )
     views = [View(run) for run in runs]
     grouped: dict[tuple[str, str, Tolerance], list[View]] = {}
     for view in views:
