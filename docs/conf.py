@@ -102,6 +102,11 @@ def wrap_docstring(app, what, name, obj, options, lines: list[str]) -> None:
         lines[:] = [".. markdown-docstring::", "", *("   " + line for line in lines), ""]
 
 
+def readable_signature(app, what, name, obj, options, signature: str | None, returns: str | None):
+    """A default that a dataclass makes is `...`: as `<factory>` it is no Python, and nothing in the signature would be a link."""
+    return signature and signature.replace("<factory>", "..."), returns
+
+
 def skip_foreign(app, what, name, obj, skip, options) -> bool | None:
     """Leave out what a module merely imports from elsewhere; None leaves the decision to autodoc."""
     if name.startswith("set_") and name.endswith("_request"):  # scikit-learn's, with its own docstring
@@ -136,4 +141,5 @@ def setup(app) -> None:
     app.connect("env-check-consistency", require_public_names)
     app.add_directive("markdown-docstring", MarkdownDocstring)
     app.connect("autodoc-process-docstring", wrap_docstring)
+    app.connect("autodoc-process-signature", readable_signature)
     app.connect("autodoc-skip-member", skip_foreign)
