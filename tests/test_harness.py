@@ -131,7 +131,7 @@ def test_hessians_of_peers_are_derivatives_of_their_gradients(task):
 
 
 METHODS = {method.name: method for method in peers.methods()}
-DETERMINISTIC = ("AL + L-BFGS-B", "SLSQP", "trust-constr", "Ipopt")
+DETERMINISTIC = ("AL + L-BFGS-B", "SLSQP", "trust-constr", "Ipopt", "POUNCE")
 TRAINED = ("cooper", "humancompatible-train")
 
 

@@ -7,10 +7,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import mescal
 
 from .judge import Verdict
-from .task import Answer, Method, Task
+from .task import Answer, Named, Task
 
 KEYS = ("method", "problem", "noise", "seed", "tol")
 
@@ -46,7 +48,7 @@ class Store:
         return self.rows.values()
 
 
-def row_of(method: Method, task: Task, noise: float, answer: Answer, verdict: Verdict) -> dict[str, Any]:
+def row_of(method: Named, task: Task, noise: float, answer: Answer, verdict: Verdict) -> dict[str, Any]:
     """A run as it is stored."""
     return {
         "method": method.name,
@@ -60,6 +62,7 @@ def row_of(method: Method, task: Task, noise: float, answer: Answer, verdict: Ve
         "work": answer.work,
         "seconds": answer.seconds,
         "compile": answer.compile,
+        "x": np.asarray(answer.x).tolist(),
         "version": mescal.__version__,
         "budget": task.budget.work,
         "draws": task.draws,
@@ -68,18 +71,18 @@ def row_of(method: Method, task: Task, noise: float, answer: Answer, verdict: Ve
     }
 
 
-def failed_row(method: Method, task: Task, noise: float, why: str) -> dict[str, Any]:
+def failed_row(method: Named, task: Task, noise: float, why: str) -> dict[str, Any]:
     """A run that a method declined, or that broke."""
     row = {"method": method.name, "kind": method.kind, "problem": task.name, "noise": noise, "seed": task.seed}
     return row | {"tol": task.tol, "claims": None, "status": why, "certified": False, "why": why}
 
 
-def _plain(value: Any) -> Any:
-    """For JSON: numbers cut to six digits, what is not finite null."""
+def _plain(value: Any, digits: int = 6) -> Any:
+    """For JSON: measurements cut to six digits, points and other lists whole, what is not finite null."""
     if isinstance(value, dict):
-        return {key: _plain(entry) for key, entry in value.items()}
+        return {key: _plain(entry, digits) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(entry) for entry in value]
+        return [_plain(entry, digits=17) for entry in value]
     if isinstance(value, bool) or not isinstance(value, float):
-        return value if isinstance(value, (bool, int, str, type(None))) else _plain(float(value))
-    return float(f"{value:.6g}") if math.isfinite(value) else None
+        return value if isinstance(value, (bool, int, str, type(None))) else _plain(float(value), digits)
+    return float(f"{value:.{digits}g}") if math.isfinite(value) else None

