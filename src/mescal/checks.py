@@ -14,6 +14,7 @@ import numpy as np
 from .errors import InputError, InputTypeError
 
 Names = tuple[str, ...]
+DEFAULT = "leave it out for the default"
 
 
 def real_number(value: Any) -> float | None:
@@ -83,8 +84,8 @@ def whole(least: int, most: int | None = None) -> Check:
     return check
 
 
-def number(above: float, below: float = float("inf"), at: bool = False) -> Check:
-    """A number between two others; `at`: or equal to the first of them."""
+def number(above: float, below: float = float("inf"), at: bool = False, advice: str = DEFAULT) -> Check:
+    """A number between two others; `at`: or equal to the first of them. `advice` is for what has no default."""
     words = {
         (0, np.inf): "a positive number",
         (0, 1): "a number between 0 and 1",
@@ -96,7 +97,7 @@ def number(above: float, below: float = float("inf"), at: bool = False) -> Check
     def check(name: str, value: Any) -> float:
         found = real_number(value)
         if found is None or not (above < found < below or (at and found == above)):
-            raise InputError(f"{name}={value!r}", expected, "leave it out for the default")
+            raise InputError(f"{name}={value!r}", expected, advice)
         return found
 
     return check

@@ -1,13 +1,16 @@
 """What people state beside expectations: closed forms, a linear program, plain numpy at the answer, and refusals with advice."""
 
+import json
+
 import jax
 import numpy as np
 import pytest
 import scipy
 
 import mescal
-from mescal import E
+from mescal import Certificate, E
 from mescal.errors import InputError
+from mescal.problem.terms import held
 
 RNG = np.random.default_rng(3)
 ROWS = RNG.normal(size=(200, 3))
@@ -249,6 +252,47 @@ def test_rebuilt_statements_compile_nothing():
     assert counted.count == 0, counted.programs
 
 
+# ---- in the terms in which things were stated
+
+
+def test_rows_beside_a_scalar_have_its_value_as_their_bound():
+    """The loss of each group beside the worst of them, and a part of a function beside the scalar that stands for it."""
+    x = np.array([0.3, -0.2, 0.5])
+    groups = {"a": (ROWS[:90], LABELS[:90]), "b": (ROWS[90:], LABELS[90:])}
+    squared = lambda w, row: (score(w, row) - row[1]) ** 2
+    worst = mescal.worst({name: E(squared, over=rows) for name, rows in groups.items()})
+    risk = mescal.entropic(squared, 0.5, over=PEOPLE)
+    problem = mescal.Problem(worst + risk + E(squared, over=PEOPLE) / E(score, over=PEOPLE))
+    certificate = mescal.certify(problem, x)
+    told = {row.name: row for row in held(certificate.constraints, certificate.terms)}
+    p = sigmoid(ROWS @ x)
+    means = {"a": ((p - LABELS) ** 2)[:90].mean(), "b": ((p - LABELS) ** 2)[90:].mean()}
+    for name, mean in means.items():
+        assert told[f"objective[{name}]"].value == pytest.approx(mean)
+        assert told[f"objective[{name}]"].bound == pytest.approx(max(means.values()))
+    over = told["objective: denominator"]
+    assert over.sign == "==" and over.value == pytest.approx(p.mean()) == over.bound
+    entropic = told["objective: risk"]
+    assert entropic.value == pytest.approx(risk.value(x)) == entropic.bound
+    assert (
+        Certificate.from_dict(json.loads(certificate.to_json())).terms["objective[a]"].bound
+        == told["objective[a]"].bound
+    )
+
+
+def test_a_problem_reads_as_it_was_stated():
+    e = E(score, over=PEOPLE)
+    problem = mescal.Problem(
+        mescal.worst({"a": e}) - e / e, {"tail": mescal.cvar(score, 0.9, over=PEOPLE) <= 2, "rate": e - 0.5 <= 0.25}
+    )
+    assert str(problem).splitlines() == [
+        "minimise worst of a + (-E(score, Population(200 rows))) / (E(score, Population(200 rows)))",
+        "  tail: cvar(score, 0.9; at most 0.069 too large) <= 2",
+        "  rate: E(score, Population(200 rows)) - 0.5 <= 0.25",
+        "  x in Reals()",
+    ]
+
+
 # ---- refusals
 
 
@@ -257,6 +301,8 @@ def test_rebuilt_statements_compile_nothing():
     [
         (lambda e: mescal.cvar(score, 0.9, over=PEOPLE) >= 1.0, "bounded from below"),
         (lambda e: mescal.variance(score, over=PEOPLE) == 1.0, "bound it from above"),
+        (lambda e: e - mescal.variance(score, over=PEOPLE) <= 1.0, "turn the sign"),
+        (lambda e: max(e, e / e) <= 1.0, "mescal.worst"),
         (lambda e: mescal.worst([e, e]) >= 0.5, "every lower bound by itself"),
         (lambda e: mescal.worst([]) <= 0.5, "at least one"),
         (lambda e: mescal.worst([e, 3.0]) <= 0.5, "expectations and ratios"),
@@ -264,8 +310,10 @@ def test_rebuilt_statements_compile_nothing():
         (lambda e: 1.0 / (e / e) <= 0.5, "mescal.of"),
         (lambda e: (e / e) * e <= 0.5, "mescal.of"),
         (lambda e: mescal.chance(score, over=PEOPLE) + e <= 0.5, "a bound on it"),
-        (lambda e: mescal.chance(score, over=PEOPLE) <= 1.5, "between 0 and 1"),
-        (lambda e: mescal.cvar(score, 1.5, over=PEOPLE) <= 1.0, "between 0 and 1"),
+        (lambda e: mescal.chance(score, over=PEOPLE) <= 0.0, "0.999 for nearly always"),
+        (lambda e: mescal.chance(score, over=PEOPLE) == 0.5, "by <= or by >="),
+        (lambda e: mescal.cvar(score, 90, over=PEOPLE) <= 1.0, "write level=0.9"),
+        (lambda e: mescal.entropic(score, 0, over=PEOPLE) <= 1.0, "in units of the function"),
         (lambda e: mescal.rate(score, given=[1, 2], over=PEOPLE) <= 1.0, "one truth value per row"),
         (lambda e: mescal.of(3, e) <= 1.0, "a function"),  # pyright: ignore[reportArgumentType]
         (lambda e: mescal.of(lambda a: a) <= 1.0, "expectations and ratios"),

@@ -33,7 +33,7 @@ def assemble(
     size = np.linalg.norm(violation)
     signed = (multipliers if request.multipliers is None else request.multipliers)[request.inequality]
     by_name = {n: v for n, v in layout.by_name(slack).items() if layout.kinds[layout.names.index(n)] == "<="}
-    tangent = situation.tangent
+    tangent, at = situation.tangent, request.program.parameters.unflatten(request.x)
     if not np.isfinite(point.objective):  # nothing is minimised where there is no value; NaN passes no test
         stationarity = replace(stationarity, lower=np.nan, upper=np.nan)
     certificate = Certificate(
@@ -60,7 +60,7 @@ def assemble(
         confidence=confidence,
         direction=None if direction is None or curvature[request.cone].value >= 0 else direction[: request.x.size],
         work=work,
-        terms={name: constraint.terms for name, constraint in request.problem.constraints.items()},
+        terms={name: constraint.terms_at(at) for name, constraint in request.problem.constraints.items()},
     )
     sentences = diagnose(certificate, request.tolerance or DEFAULT_TOLERANCE, request.moved, point)
     return replace(certificate, warnings=sentences)

@@ -5,26 +5,35 @@ minimiser.
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from ..errors import InputTypeError
 from .expectation import Expectation
-from .terms import Terms
+from .terms import Terms, figures
 
 
 @dataclass(frozen=True, eq=False)
 class Constraint:
-    """`body <= 0` or `body == 0`; made by comparing expectations. `terms` say how it was stated."""
+    """`body <= 0` or `body == 0`; made by comparing expectations. `terms` say how it was stated; `beside` is the name of a scalar
+    of the problem's own that is subtracted in it, and is its bound, or part of it, to whoever reads it.
+    """
 
     body: Expectation
     kind: Literal["<=", "=="]
     terms: Terms = field(default_factory=Terms)
+    beside: str | None = None
 
     def with_body(self, body: Expectation) -> "Constraint":
         """The same statement about other parameters or other sources."""
         return replace(self, body=body)
+
+    def terms_at(self, x: Any) -> Terms:
+        """How it was stated, at parameters: with the value that the scalar has there as its bound."""
+        if self.beside is None:
+            return self.terms
+        return replace(self.terms, bound=self.terms.bound + np.asarray(x.auxiliary[self.beside], np.float64))
 
     @property
     def inequality(self) -> bool:
@@ -42,5 +51,4 @@ class Constraint:
         if self.terms.over is not None or self.terms.temperature is not None:
             return f"{self.body} {self.kind} 0"
         value = (-1.0 if self.terms.sign == ">=" else 1.0) * self.body + self.terms.bound
-        bound = np.array2string(self.terms.bound, precision=6, separator=", ")
-        return f"{value} {self.terms.sign} {bound}"
+        return f"{value} {self.terms.sign} {figures(self.terms.bound)}"

@@ -14,6 +14,7 @@ from jax.core import Tracer
 from ..errors import InputError, InputTypeError
 from .checks import real_array
 from .over import Source, as_source
+from .terms import Terms, figures
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +114,11 @@ class Expectation:
         raise InputTypeError("a comparison with !=", "<=, >= or ==", "state the constraint with one of these")
 
     def __lt__(self, other: Any):
-        raise InputTypeError("a strict comparison", "<=, >= or ==", "write <= or >=: closed sets have minimisers")
+        raise InputTypeError(
+            "a strict comparison",
+            "<=, >= or ==",
+            "write <= or >=: closed sets have minimisers; for max(a, b) write mescal.worst([a, b])",
+        )
 
     __gt__ = __lt__
 
@@ -122,7 +127,7 @@ class Expectation:
             f"{_factor(t.coefficient)}E({_name(t.fn)}{'' if t.source is None else f', {t.source}'})" for t in self.terms
         ]
         if self.constant.any() or not parts:
-            parts.append(np.array2string(self.constant, precision=6))
+            parts.append(figures(self.constant))
         return " + ".join(parts).replace(" + -", " - ")
 
 
@@ -156,7 +161,6 @@ def E(fn: Callable, over: Any = None, weights: Any = None) -> Expectation:
 
 def _compare(left: Expectation, right: Any, sign: Literal["<=", ">=", "=="]):
     from .constraint import Constraint
-    from .terms import Terms
 
     difference = left - right
     if not isinstance(difference, Expectation):

@@ -22,6 +22,7 @@ from .over import Source, refuse_mixtures
 from .parameters import flatten_parameters, refuse_too_large
 from .program import Program
 from .source import Sampler, placed_type
+from .statements.base import Stated, Statement
 from .statements.lifting import Lifted
 from .statements.lowering import lower
 
@@ -45,8 +46,12 @@ class Problem:
                 "write for example domain=mescal.sets.Box(-1.0, 1.0), or Projected(your_projection)",
             )
         stated = {} if constraints is None else constraints
+        given = objective, stated
         objective, stated, self.domain, self.lifting = lower(objective, stated, self.domain)
         self.objective, self.constraints = _check_objective(objective), _check_constraints(stated)
+        self.stated: tuple[Any, dict[str, Any]] = (self.objective, self.constraints)  # for people to read
+        if any(isinstance(part, (Statement, Stated)) for part in (given[0], *given[1].values())):
+            self.stated = given[0], dict(given[1])
         self.domain = self.domain.renewed()
         found: dict[tuple, Source] = {}
         for term in self._all_terms():
@@ -150,8 +155,8 @@ class Problem:
         return on_first_use("report.cards").problem_card(self)
 
     def __repr__(self) -> str:
-        lines = [f"minimise {self.objective}"]
-        lines += [f"  {name}: {c}" for name, c in self.constraints.items()]
+        objective, constraints = self.stated
+        lines = [f"minimise {objective}", *(f"  {name}: {c}" for name, c in constraints.items())]
         return "\n".join([*lines, f"  x in {self.stated_domain}"])
 
 

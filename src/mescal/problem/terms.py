@@ -108,6 +108,11 @@ class Held(NamedTuple):
         return f"{self.comparison}, {self.gap}{beyond}"
 
 
+def figures(value: np.ndarray) -> str:
+    """One number or an array of them, to six digits."""
+    return f"{float(value):.6g}" if np.ndim(value) == 0 else np.array2string(value, precision=6, separator=", ")
+
+
 def rows_by_name(values: Mapping[str, Any]) -> list[str]:
     """A name for every row of constraints: NAME of a scalar one, NAME[i] of a vector."""
     return [

@@ -12,7 +12,7 @@ from ..problem import Problem
 from ..problem.terms import Held, held
 from ..run import History, Result, Row
 from .markup import tag, text
-from .numbers import count, number, seconds
+from .numbers import count, counted, number, seconds
 from .page import asset
 from .tables import SIGNS
 from .words import explain, promise
@@ -81,21 +81,28 @@ def problem_card(problem: Problem) -> str:
     """A problem: what is minimised, subject to what, over how many rows."""
     sizes = [source.size for source in problem.sources]
     data = ", ".join("a stream" if size is None else f"{size:,} rows" for size in sizes) or "no data"
-    rows = [("minimise", str(problem.objective)), *((name, str(c)) for name, c in problem.constraints.items())]
+    objective, constraints = problem.stated
+    rows = [("minimise", str(objective)), *((name, str(c)) for name, c in constraints.items())]
     rows.append(("domain", str(problem.stated_domain)))
     told = (tag("tr", tag("th", text(name), scope="row") + tag("td", tag("code", text(what)))) for name, what in rows)
-    scalars = "" if problem.lifting is None else f"; {len(problem.lifting.starts)} scalars are added by what is stated"
+    added = len(problem.constraints), 0 if problem.lifting is None else len(problem.lifting.starts)
+    plain = added == (len(constraints), 0)
+    lowered = (
+        ""
+        if plain
+        else f"; what is stated becomes {counted(added[0], 'constraint')} and adds {counted(added[1], 'scalar')}"
+    )
     parts = [
         tag("p", "Problem", class_="head"),
         tag("div", tag("table", f"<tbody>{''.join(told)}</tbody>"), class_="scroll"),
-        tag("p", text(f"{len(problem.constraints)} constraints; over {data}{scalars}."), class_="soft"),
+        tag("p", text(f"{counted(len(constraints), 'constraint')}; over {data}{lowered}."), class_="soft"),
     ]
     return card(parts)
 
 
 def history_card(history: History) -> str:
     """A history, its first and its last rows."""
-    title = f"History: {len(history)} row{'' if len(history) == 1 else 's'}"
+    title = f"History: {counted(len(history), 'row')}"
     return card([tag("p", title, class_="head"), history_table(history)])
 
 

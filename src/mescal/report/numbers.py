@@ -26,6 +26,11 @@ def count(value: float) -> str:
     return "none" if math.isnan(value) else f"{value:,.0f}"
 
 
+def counted(value: int, what: str) -> str:
+    """A count with what it counts, in its plural where there is not one."""
+    return f"{count(value)} {what}{'' if value == 1 else 's'}"
+
+
 def seconds(value: float) -> str:
     """Seconds, to a hundredth below ten."""
     return "none" if math.isnan(value) else f"{value:.2f}" if value < 10 else f"{value:,.0f}"

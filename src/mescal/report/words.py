@@ -156,8 +156,11 @@ def _constraints(found: Certificate, tol: Tolerance | None) -> str:
     worst = sorted(rows, key=lambda row: -row.excess)[:LISTED]
     told = "; ".join(f"{row.name}: {row.words(allowed)}" for row in rows if row in worst)
     more = f" (and {len(rows) - len(worst)} rows that are violated less)" if len(rows) > len(worst) else ""
+    beyond = f"Together they are violated by {_measure(found.violation)}."
+    if found.violation.upper == 0:
+        beyond = "None is violated."
     return (
-        f"{told}{more}. Together they are violated by {_measure(found.violation)}. Complementarity, how far inequalities with a "
+        f"{told}{more}. {beyond} Complementarity, how far inequalities with a "
         f"multiplier lie from their bounds, is {size(found.complementarity.value)}."
     )
 
@@ -171,7 +174,8 @@ def _run(result: Result) -> str:
     if result.spread is not None:
         sentences.append(f"It is the {result.spread}; work and seconds are those of all.")
     if result.auxiliary:
-        sentences.append(f"Statements added {len(result.auxiliary)} scalars: {', '.join(result.auxiliary)}.")
+        added = ", ".join(f"{name} {float(value):.4g}" for name, value in result.auxiliary.items())
+        sentences.append(f"Scalars that statements added: {added}.")
     return " ".join(sentences)
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import jax
+import numpy as np
 
 from ..blas import one_thread
 from ..errors import InputError
@@ -29,7 +30,8 @@ def to_its_end(
     """A leg taken to its end, with what its steps saw, and what stopped it; with `keep`, checkpoints hold it between chunks."""
     while True:
         try:
-            with one_thread():
+            # far steps may overflow: what that makes is infinite, and no step is taken there
+            with one_thread(), np.errstate(over="ignore", invalid="ignore"):
                 return state, *_chunks(method, here, state, leg, copy, keep)
         except jax.errors.JaxRuntimeError as error:
             if not memory.is_out_of_memory(error):

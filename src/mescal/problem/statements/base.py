@@ -140,7 +140,11 @@ class Statement(abc.ABC):
         raise InputTypeError("a comparison with !=", "<=, >= or ==", "state the constraint with one of these")
 
     def __lt__(self, _: Any):
-        raise InputTypeError("a strict comparison", "<=, >= or ==", "write <= or >=: closed sets have minimisers")
+        raise InputTypeError(
+            "a strict comparison",
+            "<=, >= or ==",
+            "write <= or >=: closed sets have minimisers; for max(a, b) write mescal.worst([a, b])",
+        )
 
     __gt__ = __lt__
 
@@ -220,4 +224,6 @@ class Combined(Statement):
     __radd__ = __add__
 
     def __repr__(self) -> str:
-        return " + ".join([str(self.plain), *(f"{factor:g} * {part}" for factor, part in self.parts)])
+        shown = [str(self.plain)] if self.plain.terms or self.plain.constant.any() else []
+        shown += [{1.0: "", -1.0: "-"}.get(factor, f"{factor:g} * ") + str(part) for factor, part in self.parts]
+        return " + ".join(shown).replace(" + -", " - ")

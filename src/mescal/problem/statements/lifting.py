@@ -5,6 +5,7 @@ of both; where no statement needs a scalar, they stay as they are.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import wraps
 from typing import Any, NamedTuple
 
@@ -57,10 +58,10 @@ class Lift:
         read.__name__ = name
         return read
 
-    def side(self, name: str, constraint: Constraint) -> str:
-        """A constraint beside those that the user stated; its name."""
+    def side(self, name: str, constraint: Constraint, beside: Callable | None = None) -> str:
+        """A constraint beside those that the user stated; its name. `beside` reads the scalar that is subtracted in it."""
         name = _free(name, self.sides)
-        self.sides[name] = constraint
+        self.sides[name] = constraint if beside is None else replace(constraint, beside=beside.__name__)
         return name
 
     def of_x(self, fn: Callable) -> Callable:

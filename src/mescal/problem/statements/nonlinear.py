@@ -29,7 +29,7 @@ class Of(Statement):
             own = f"{name}: value {i}"
             value = lift.scalar(own, lambda at, part=part: worth(part, at), self.between)
             plain = part.exact(lift, own) if isinstance(part, Ratio) else lift.plain(part)
-            lift.side(own, (plain - E(value)) == 0)
+            lift.side(own, (plain - E(value)) == 0, value)
             scalars.append(value)
         return E(lambda z: self.g(*(value(z) for value in scalars)))
 

@@ -45,7 +45,7 @@ class Ratio(Statement):
     def above(self, lift: Lift, name: str) -> Expectation:
         own = f"{name}: denominator"
         value = lift.scalar(own, lambda at: mean_at(self.denominator, at), (self.floor, np.inf))
-        lift.side(own, (lift.plain(self.denominator) - E(value)) == 0)
+        lift.side(own, (lift.plain(self.denominator) - E(value)) == 0, value)
         return _over(self.numerator, value)
 
     below = exact = above

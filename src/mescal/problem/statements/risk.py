@@ -46,11 +46,14 @@ class _OfSamples(Statement):
 class CVaR(_OfSamples):
     """The mean of the worst share 1 - level of the values."""
 
-    only_above = "the mean of a tail can be kept small, not large: bound the mean, or negate the function"
+    only_above = (
+        "the mean of a tail can be kept small, not large: bound the mean from below, or the other tail, cvar of -f"
+    )
 
     def __init__(self, fn: Callable, level: float, over: Any, weights: Any, width: float):
         super().__init__(fn, over, weights)
-        self.level, self.width = number(0, 1)("level", level), number(0)("width", width)
+        share = number(0, 1, advice="write level=0.9 for the mean of the largest tenth")
+        self.level, self.width = share("level", level), number(0)("width", width)
 
     @property
     def error(self) -> float:
@@ -77,7 +80,9 @@ class CVaR(_OfSamples):
 class Variance(_OfSamples):
     """The mean square of what is left after the mean is taken off."""
 
-    only_above = "a spread can be kept small, not large"
+    only_above = (
+        "a spread can be kept small, not large: turn the sign or the comparison, or bound a mean from below instead"
+    )
 
     def above(self, lift: Lift, name: str) -> Expectation:
         m, fn = lift.scalar(f"{name}: mean", lambda at: term_at(self.term, at).mean), self.term.fn
@@ -94,11 +99,12 @@ class Variance(_OfSamples):
 class Entropic(_OfSamples):
     """T ln E[exp(f/T)]: the mean for large T, the worst value for small."""
 
-    only_above = "this risk can be kept small, not large: bound the mean instead"
+    only_above = "this risk can be kept small, not large: bound the mean from below instead"
 
     def __init__(self, fn: Callable, temperature: float, over: Any, weights: Any):
         super().__init__(fn, over, weights)
-        self.temperature = number(0)("temperature", temperature)
+        scale = number(0, advice="write one in units of the function: the smaller, the closer to the worst value")
+        self.temperature = scale("temperature", temperature)
 
     def at_most(self, bound: Expectation, lift: Lift, name: str) -> dict[str, Constraint]:
         if bound.terms or bound.constant.ndim:
@@ -110,7 +116,8 @@ class Entropic(_OfSamples):
 
     def above(self, lift: Lift, name: str) -> Expectation:
         r, fn, T = lift.scalar(f"{name}: risk", self.value_at), self.term.fn, self.temperature
-        lift.side(f"{name}: risk", self._mean(lambda z, *s: T * jnp.exp((fn(z.x, *s) - r(z)) / T)) <= T)
+        tail = self._mean(lambda z, *s: T * jnp.exp((fn(z.x, *s) - r(z)) / T)) <= T
+        lift.side(f"{name}: risk", replace(tail, terms=Terms("<=", temperature=T)), r)
         return E(r)
 
     def value_at(self, at: At) -> float:
@@ -138,6 +145,11 @@ class Chance(_OfSamples):
 
     below = above
 
+    def exact(self, lift: Lift, name: str) -> Expectation:
+        raise InputTypeError(
+            f"{self} held at a value", f"{self} bounded from above or from below", "bound it by <= or by >="
+        )
+
     def at_most(self, bound: Expectation, lift: Lift, name: str) -> dict[str, Constraint]:
         return self._tail(1.0, 1 - self._share(bound)).at_most(Expectation(()), lift, name)
 
@@ -155,7 +167,8 @@ class Chance(_OfSamples):
             raise InputTypeError(
                 "a chance compared with an expectation", "a number between 0 and 1", "bound it by a number"
             )
-        return number(0, 1)("the bound of a chance", float(bound.constant))
+        share = number(0, 1, advice="write 0.9 for nine tenths, 0.999 for nearly always")
+        return share("the bound of a chance", float(bound.constant))
 
     def value_at(self, at: At) -> float:
         seen = term_at(self.term, at)

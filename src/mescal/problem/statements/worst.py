@@ -37,9 +37,9 @@ class Worst(Statement):
         for key, member in self.members.items():
             own = f"{name}[{key}]"
             if isinstance(member, Expectation):
-                lift.side(own, (lift.plain(member) - E(value)) <= 0)
+                lift.side(own, (lift.plain(member) - E(value)) <= 0, value)
             else:
-                lift.side(own, (member.above(lift, own) - E(value)) <= 0)
+                lift.side(own, (member.above(lift, own) - E(value)) <= 0, value)
         return E(value)
 
     def value_at(self, at: At) -> float:
