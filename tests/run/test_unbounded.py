@@ -92,3 +92,26 @@ def test_baselines_say_so_too(name, case):
     result = mescal.baselines.get(name).minimize(problem, x0, max_seconds=60)
     assert result.status is Status.UNBOUNDED, f"{name} {case}: {result}"
     check_ray(ENDLESS[case], result)
+
+
+def test_theory_modes_say_so_too():
+    """They count their steps wherever these lead, and hand the last point to the judge."""
+    result = mescal.minimize(*stated(ENDLESS["x"]), solver="natasha2-theory", tol=0.1, max_seconds=60)
+    assert result.status is Status.UNBOUNDED, result
+    check_ray(ENDLESS["x"], result)
+
+
+def test_overflow_is_told_from_functions_that_end():
+    """min -exp(x) overflows before a run is far away; with log(1 - x) beside it, functions end at x = 1."""
+    endless = mescal.minimize(mescal.Problem(E(lambda x: -jnp.exp(x[0]))), np.zeros(1, np.float32), solver="scr")
+    assert endless.status is Status.UNBOUNDED, endless
+    assert (np.diff(endless.ray.objective[:2]) < 0).all() and endless.ray.direction == [1.0]
+    ends = mescal.Problem(E(lambda x: -jnp.exp(x[0]) + jnp.log(1 - x[0])))
+    assert mescal.minimize(ends, np.zeros(1, np.float32), solver="scr").status is Status.NOT_FINITE
+
+
+def test_a_cap_is_told_from_an_endless_descent():
+    """One outer iteration goes no further than ten, and the ray is found all the same; a bounded problem keeps its cap."""
+    assert mescal.minimize(*stated(ENDLESS["x"]), solver="sg-hv-nc", max_outer=1).status is Status.UNBOUNDED
+    bounded = mescal.minimize(*stated(BOUNDED["held by a constraint"]), solver="spider", max_outer=1)
+    assert bounded.status is Status.OUTER_LIMIT and bounded.ray is None

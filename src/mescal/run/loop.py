@@ -4,7 +4,7 @@ It is the same for MESCAL and for the baselines: budgets, signals, checkpoints, 
 """
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from .result import Result, Seconds, WorkDone
 from .setup import Setup
 from .state import Reading, State
 from .status import Status
-from .unbounded import looked_for_ray
+from .unbounded import looked_for_ray, looked_for_ray_at_the_end
 
 
 class Run(NamedTuple):
@@ -51,13 +51,16 @@ def go(method: Method, here: Setup, state: State) -> Result:
             started, state = len(state.history), begun(here, state)
             status = _called_off(here, state) if len(state.history) > started else None
             while status is None and state.outer < method.cap(here):
-                legs = state.outer + 1
-                state, reading = _take(method, here, state)
-                state, certificate, status = _look_at(method, here, state, reading)
+                legs, began = state.outer + 1, state
+                state, taken = _take(method, here, state)
+                state, certificate, status = _look_at(method, here, began, state, taken)
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
         if status is None:
             _save(here, state, force=True)
+        if status in (None, Status.NOT_FINITE):
+            state = looked_for_ray_at_the_end(here, state, method.oracle(here, state))
+            status = status if state.ray is None else Status.UNBOUNDED
         here.watchdog.move("the last certificate")
         told = replace(here, reason=method.reason(here, state))
         result = hand_back(told, state, status or Status.OUTER_LIMIT, certificate, legs)
@@ -66,7 +69,7 @@ def go(method: Method, here: Setup, state: State) -> Result:
     return result
 
 
-def _take(method: Method, here: Setup, state: State) -> tuple[State, tuple[object, Reading | None]]:
+def _take(method: Method, here: Setup, state: State) -> tuple[State, tuple[Any, Reading | None]]:
     """The next leg, or the one that a checkpoint brought, as the method reads it, with what its steps saw."""
     if state.leg is None:
         state, leg = method.plan(here, state, method.oracle(here, state))
@@ -74,13 +77,11 @@ def _take(method: Method, here: Setup, state: State) -> tuple[State, tuple[objec
         state, leg = replace(state, leg=None), state.leg
     state, oracle, leg, stop = to_its_end(method, here, state, leg, keep=leg.boost is None)
     after, reading = method.read(here, state, oracle, leg, stop)
-    if stop is None:
-        after = looked_for_ray(here, state, after, oracle, reading)
     return after, (oracle, reading)
 
 
 def _look_at(
-    method: Method, here: Setup, state: State, taken: tuple[object, Reading | None]
+    method: Method, here: Setup, began: State, state: State, taken: tuple[Any, Reading | None]
 ) -> tuple[State, Certificate | None, Status | None]:
     """Judge, record and learn: the next state, or how the run ended, with its certificate where it has one."""
     oracle, reading = taken
@@ -91,15 +92,18 @@ def _look_at(
     if reading.candidate and ended is None:
         here.watchdog.move("the judge")
         state, certificate = judge(here, state, reading.multipliers)
+    certified = certificate is not None and certificate.passes(here.settings.tol)
+    if reading.stop is None and not certified:
+        state = looked_for_ray(here, began, state, oracle, reading)
     state = recorded(here, state, reading, certificate)
     stop = _called_off(here, state)
     if ended is not None:
         return state, None, reading.stop or ended
+    if certified:
+        return replace(state, multipliers=reading.multipliers, ray=None), certificate, Status.CERTIFIED
     if state.ray is not None:
         return state, None, Status.UNBOUNDED
     if certificate is not None:
-        if certificate.passes(here.settings.tol):
-            return replace(state, multipliers=reading.multipliers), certificate, Status.CERTIFIED
         state = refused(here, state, certificate)
     elif reading.ended != RUNAWAY and has_stalled(here, state, reading):
         state, found = judge(here, state, reading.multipliers)

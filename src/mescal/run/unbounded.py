@@ -20,9 +20,12 @@ def on_a_ray(here: Setup, state: State, sub: Subproblem, began: np.ndarray) -> S
     return replace(state, ray=ray, z=state.z if ray is None else z, work=state.work + work)
 
 
-def looked_for_ray(here: Setup, before: State, after: State, sub: Subproblem, reading: Reading | None) -> State:
-    """The same where a leg went far without saying so, as theory modes and baselines do, or was cut off far away."""
-    if reading is None or reading.ended == FARAWAY or reading.candidate:
+def looked_for_ray(here: Setup, before: State, after: State, sub: Subproblem, reading: Reading) -> State:
+    """The same where a leg went far without saying so, as theory modes and baselines do, or was cut off far away.
+
+    A theory mode counts its steps and does not look where it is: its last point is put to the judge however far it has gone.
+    """
+    if reading.ended == FARAWAY:
         return after
     size = here.program.parameters.size
     start, end = (np.asarray(state.z, np.float64)[:size] for state in (before, after))
@@ -31,3 +34,8 @@ def looked_for_ray(here: Setup, before: State, after: State, sub: Subproblem, re
     if not np.isfinite(gone) or not is_far:
         return after
     return on_a_ray(here, after, sub, np.asarray(before.z))
+
+
+def looked_for_ray_at_the_end(here: Setup, state: State, sub: Subproblem) -> State:
+    """The same for a run that came to its cap or to numbers that are not finite: overflow may come before far away does."""
+    return on_a_ray(here, state, sub, np.asarray(here.origin))

@@ -65,6 +65,8 @@ def ray_from(
         return point
 
     x, seen = _feasible(sub, far[:size].astype(np.float64), at, tolerance)
+    if not (np.isfinite(seen.objective) and np.isfinite(seen.gradient).all() and np.isfinite(seen.constraint).all()):
+        return None, far, sum(spent, Tally())
     z = np.concatenate([x, np.maximum(0, -seen.constraint[sub.inequality])]).astype(far.dtype)
     for towards in (x - start[:size], -seen.gradient):
         direction = _recession(sub, x, towards, seen)
@@ -97,7 +99,8 @@ def _feasible(sub: Subproblem, x: Array, at, tolerance: float) -> tuple[Array, _
     seen = at(x)
     for _ in range(ROUNDS):
         excess = _excess(sub, seen.constraint)
-        if np.linalg.norm(excess) <= tolerance / 2 or not np.isfinite(seen.jacobian).all():
+        size = float(np.linalg.norm(excess))
+        if size <= tolerance / 2 or not (np.isfinite(size) and np.isfinite(seen.jacobian).all()):
             break
         broken = excess != 0
         x = _project(sub, x - np.linalg.lstsq(seen.jacobian[broken], excess[broken], rcond=None)[0])
