@@ -21,7 +21,7 @@ from sklearn.model_selection import train_test_split
 
 from mescal import InputError, datasets
 from mescal.estimators import FairClassifier, NeymanPearsonClassifier
-from mescal.estimators.umbrella import umbrella_rank, violation_probability
+from mescal.estimators.thresholds import umbrella_rank, violation_probability
 
 from ._measure import Report, clock
 from ._rivals import (

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from docutils import nodes
 from docutils.parsers.rst import Directive, directives
 
-from mescal.report.look import FIXED, LOOKS
+from mescal.report.colours import FIXED, LOOKS
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 MEASURES = {"curvature error": 2, "stationarity": 3, "feasibility": 4}  # and their columns

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from docutils import nodes
 from docutils.parsers.rst import Directive, directives
 
-from mescal.report.look import LOOKS
+from mescal.report.colours import LOOKS
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 AXES = {

@@ -7,13 +7,14 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler, normalize
 from mescal.datasets.preprocess import (
     design,
     fill_missing,
+    numbers,
     one_hot,
     quantile_bins,
+    read_columns,
     signs,
     standardise,
     unit_rows,
 )
-from mescal.datasets.tables import numbers, read_columns
 
 
 def test_standardise_uses_the_deviation_of_the_population():

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 
 from mescal.estimators import NeymanPearsonClassifier
-from mescal.estimators.quantile import quantile_threshold, spent
+from mescal.estimators.thresholds import quantile_threshold, spent
 
 pytestmark = pytest.mark.quick
 

@@ -7,7 +7,7 @@ import pytest
 
 from mescal.errors import InputError
 from mescal.estimators import NeymanPearsonClassifier, smallest_sample, umbrella_rank
-from mescal.estimators.umbrella import umbrella_threshold, violation_probability
+from mescal.estimators.thresholds import umbrella_threshold, violation_probability
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from mescal.experiments.metrics import METRICS, Metric
 from mescal.experiments.reproduce import CLAIMS, PROBLEMS, SOLVERS, checked, page, paper_tasks, summary
 from mescal.experiments.table import HEAD, Spread, cells, count, markdown, to_json
 from mescal.report import tables
-from mescal.report.arrange import arrange
+from mescal.report.grouping import arrange
 from mescal.run.result import Seconds
 from tests.report.stored import made_up, tally
 

@@ -10,9 +10,9 @@ from PIL import Image
 
 from mescal import InputError
 from mescal.report import write_figures
-from mescal.report.arrange import arrange
+from mescal.report.colours import LOOKS
 from mescal.report.figures import caption, draw
-from mescal.report.look import LOOKS
+from mescal.report.grouping import arrange
 from mescal.report.page import render
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..sets.cone import TangentCone
+from ..sets.tangent_cone import TangentCone
 from .budget import ENDLESS, Budget
 from .cones import NO_HESSIAN, Cone, Curvature, smallest_on_cone, smallest_on_cone_matrix_free
 from .rows import RANK_TOLERANCE, RESTRICTION_TOLERANCE

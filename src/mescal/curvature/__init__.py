@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from ..registry import exported as _exported
 from .base import Found as Found, Search as Search
-from .cone import ConeSearch as ConeSearch
+from .cone_search import ConeSearch as ConeSearch
 from .critical import CriticalCone as CriticalCone
 from .lanczos import Lanczos as Lanczos
 from .neon2 import Neon2 as Neon2

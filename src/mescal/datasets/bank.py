@@ -11,8 +11,7 @@ import numpy as np
 
 from .dataset import Declaration, Encoded
 from .files import Files
-from .preprocess import design, one_hot, signs, standardise
-from .tables import numbers, read_columns
+from .preprocess import design, numbers, one_hot, read_columns, signs, standardise
 
 FILES = Files(
     {"bank.zip": "99d7e8eb12401ed278b793984423915411ea8df099e1795f9fefe254f513fe5e"},

@@ -8,8 +8,7 @@ import numpy as np
 
 from .bundled import bundled_file, load_bundled
 from .dataset import Declaration, Encoded
-from .preprocess import signs
-from .standard import ENCODINGS, encode_numbers
+from .preprocess import ENCODINGS, encode_numbers, signs
 
 FILE = "breast_cancer.csv", "fed3eb72d0575ef6192293f5093c6e801b1476b577d0386bf4455504522172ed"
 MEASURES = ("radius", "texture", "perimeter", "area", "smoothness", "compactness", "concavity")

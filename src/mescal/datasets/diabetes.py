@@ -8,8 +8,7 @@ import numpy as np
 
 from .bundled import load_bundled
 from .dataset import Declaration, Encoded
-from .preprocess import signs
-from .standard import ENCODINGS, encode_numbers
+from .preprocess import ENCODINGS, encode_numbers, signs
 
 
 def encode(encoding: str, dtype: np.dtype) -> Encoded:

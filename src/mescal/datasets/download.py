@@ -7,19 +7,21 @@ complete and verified, or not there at all.
 import http.client
 import os
 import shutil
+import sys
 import tempfile
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from ..errors import InputError
 from .places import sha256
-from .progress import Report, shown_progress
+
+Report = Callable[[int, int | None], None]  # bytes so far, bytes in all (None: not known)
 
 BASE_URL = "https://archive.ics.uci.edu"  # MESCAL_DATA_URL replaces it, for mirrors
 BLOCK = 1 << 16  # bytes read together
@@ -179,3 +181,33 @@ def _extract(opened: zipfile.ZipFile, name: str, digest: str, target: Path, url:
             f"sha256 {digest}",
             "try again later; if it stays so, the published file is not the one that results were computed with",
         )
+
+
+@contextmanager
+def shown_progress(label: str) -> Iterator[Report]:
+    """A function to call with the number of bytes so far; what it shows ends with the block."""
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+    except ImportError:
+        yield _plain(label)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task(label, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+def _plain(label: str) -> Report:
+    """Text: one line at the start, and one for every tenth of a download whose size is known."""
+    print(label, file=sys.stderr)
+    tenths = 0
+
+    def report(done: int, total: int | None):
+        nonlocal tenths
+        reached = 10 * done // total if total else 0
+        if reached > tenths:
+            print(f"  {10 * reached} % of {total} bytes", file=sys.stderr)
+        tenths = reached
+
+    return report

@@ -11,8 +11,17 @@ import numpy as np
 
 from .dataset import Declaration, Encoded
 from .files import Files
-from .preprocess import Indicators, design, fill_missing, one_hot, quantile_bins, signs, standardise
-from .tables import numbers, read_columns
+from .preprocess import (
+    Indicators,
+    design,
+    fill_missing,
+    numbers,
+    one_hot,
+    quantile_bins,
+    read_columns,
+    signs,
+    standardise,
+)
 
 FILES = Files(
     {"lc_pooled_real.csv.xz": "681aaa44d185782fbf03f2207d84e32c54fa96bf8cb2e3f70ccc4bed294b6035"},

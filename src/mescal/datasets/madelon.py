@@ -4,8 +4,7 @@ import numpy as np
 
 from .dataset import Declaration, Encoded
 from .files import Files
-from .preprocess import signs
-from .standard import ENCODINGS, encode_numbers
+from .preprocess import ENCODINGS, encode_numbers, signs
 
 FILES = Files(
     {

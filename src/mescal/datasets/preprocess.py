@@ -1,10 +1,11 @@
-"""Columns to features: standardise, indicators in sorted order, quantile bins, rows of unit length.
+"""Tables to features: columns of text, standardised numbers, indicators in sorted order, quantile bins, rows of unit length.
 
 All arithmetic is float64; `design` rounds once, to the type asked for. Deviations are those of the population
 (divided by n), and a zero deviation or length counts as 1.
 """
 
-from collections.abc import Sequence
+import csv
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -71,3 +72,27 @@ def design(numeric: np.ndarray, indicators: Sequence[Indicators], dtype: np.dtyp
 def signs(positive: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Labels: +1 where `positive`, -1 elsewhere."""
     return np.where(positive, 1.0, -1.0).astype(dtype)
+
+
+def read_columns(lines: Iterable[str], separator: str = ",") -> dict[str, tuple[str, ...]]:
+    """The columns of a table whose first line holds their names."""
+    rows = csv.reader(lines, delimiter=separator)
+    header = next(rows)
+    return dict(zip(header, zip(*rows, strict=True), strict=True))
+
+
+def numbers(values: Iterable[str]) -> np.ndarray:
+    """A column of numbers; a blank is missing (NaN)."""
+    return np.array([float(value) if value else np.nan for value in values])
+
+
+ENCODINGS = {
+    "paper": "columns standardised, then rows scaled to length 1",
+    "standardised": "columns standardised, rows left as they are",
+}
+
+
+def encode_numbers(values: np.ndarray, encoding: str, dtype: np.dtype) -> np.ndarray:
+    """A matrix of numbers in one of `ENCODINGS`."""
+    scaled = standardise(values)
+    return (unit_rows(scaled) if encoding == "paper" else scaled).astype(dtype)

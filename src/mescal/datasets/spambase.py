@@ -4,8 +4,7 @@ import numpy as np
 
 from .dataset import Declaration, Encoded
 from .files import Files
-from .preprocess import signs
-from .standard import ENCODINGS, encode_numbers
+from .preprocess import ENCODINGS, encode_numbers, signs
 
 FILES = Files(
     {"spambase.data": "b1ef93de71f97714d3d7d4f58fc9f718da7bbc8ac8a150eff2778616a8097b12"},

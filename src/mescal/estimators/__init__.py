@@ -22,4 +22,4 @@ from .rates import (
     rate as rate,
 )
 from .regressor import ConstrainedRegressor as ConstrainedRegressor
-from .umbrella import smallest_sample as smallest_sample, umbrella_rank as umbrella_rank
+from .thresholds import smallest_sample as smallest_sample, umbrella_rank as umbrella_rank

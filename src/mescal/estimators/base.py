@@ -11,7 +11,7 @@ from ..certificate import Tolerance
 from . import model as models
 from .groups import Groups, as_objects, check_groups, check_known
 from .inputs import check_positive, check_weights
-from .predict import scores_of
+from .model import scores_of
 from .rates import RateConstraint, Subset
 from .rows import Scaling, bucket_columns, bucket_rows, pad
 from .solve import by_name, looked_at_whole, report_failure, solve

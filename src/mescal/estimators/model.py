@@ -18,6 +18,7 @@ import numpy as np
 
 from ..errors import InputError, InputTypeError
 from ..problem.checks import first_line
+from .rows import POWERS, bucket_rows
 
 ARRAYS = (np.ndarray, jax.Array)
 
@@ -138,3 +139,15 @@ def with_numbers(tree: Any, held: list[np.ndarray]) -> Any:
     """The pytree with other arrays."""
     given = iter(held)
     return jax.tree.map(lambda leaf: next(given) if isinstance(leaf, ARRAYS) else leaf, tree)
+
+
+def scores_of(model: Any, features: np.ndarray) -> np.ndarray:
+    """The model's number for every row, or its numbers where it has one per class."""
+    parts = []
+    with jax.enable_x64(True):
+        for start in range(0, len(features), POWERS):
+            rows = features[start : start + POWERS]
+            padded = np.concatenate([rows, np.repeat(rows[:1], bucket_rows(len(rows)) - len(rows), axis=0)])
+            parts.append(np.asarray(logits(model, jnp.asarray(padded)), np.float64)[: len(rows)])
+    scores = np.concatenate(parts)
+    return scores[:, 0] if scores.shape[1] == 1 else scores

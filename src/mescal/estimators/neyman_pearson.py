@@ -12,10 +12,9 @@ from .base import parameters
 from .classifier import RateClassifier
 from .groups import called
 from .inputs import check_fraction
-from .quantile import quantile_threshold, spent
 from .rates import Subset, rate
 from .statement import Labelled
-from .umbrella import smallest_sample, umbrella_threshold
+from .thresholds import quantile_threshold, smallest_sample, spent, umbrella_threshold
 
 UMBRELLA, QUANTILE = "umbrella", "quantile"
 WASTED = (

@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import InputError
 from ..forms import NOT_FINITE, Unfit, difference, plain, typed
 from ..run import History, Result
-from .surroundings import machine, versions
+from .environment import machine, versions
 
 
 @dataclass(frozen=True)

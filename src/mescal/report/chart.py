@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
+from .colours import LOOKS
 from .curves import MARKERS, Curve, columns
-from .look import LOOKS
 from .markup import script_json, tag, text
 from .numbers import axis_labels, number, tick, tick_labels
 from .panels import AGAINST, Drawn, Panel

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .arrange import Group
+from .grouping import Group
 from .markup import definitions, tag, text
 from .numbers import count, number, seconds, short
 from .view import View

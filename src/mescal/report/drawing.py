@@ -11,10 +11,10 @@ from ..errors import InputError
 from ..experiments.store import StoredRun
 from ..problem.terms import held
 from ..run import Result
-from .arrange import arrange
+from .colours import LOOKS
 from .figures import FONT, INK, draw, require_matplotlib
 from .gauges import axis_of
-from .look import LOOKS
+from .grouping import arrange
 from .numbers import tick_labels
 from .panels import AGAINST
 

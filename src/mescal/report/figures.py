@@ -17,9 +17,9 @@ from ..distribution import install
 from ..errors import InputError
 from ..experiments.store import StoredRun
 from ..files import as_path, refuse_foreign, write_whole
-from .arrange import Group, arrange
+from .colours import LOOKS
 from .curves import MARKERS, columns
-from .look import LOOKS
+from .grouping import Group, arrange
 from .numbers import axis_labels, tick_labels
 from .panels import AGAINST, FINE, Panel, markers, panels, seeds, source
 from .view import MEASURES

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from ..certificate import Check, Measured
 from ..certificate.certificate import MEASURES
-from .arrange import Group, Series
+from .grouping import Group, Series
 from .markup import tag, text
 from .numbers import number, tick
 from .panels import FINE

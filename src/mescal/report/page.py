@@ -14,11 +14,11 @@ from pathlib import Path
 from ..errors import InputError
 from ..experiments.store import PAGE, StoredRun
 from ..files import as_path, refuse_foreign, write_text
-from .arrange import Group, arrange
 from .chart import chart
+from .colours import LOOKS
 from .details import facts, settings, size
 from .gauges import gauges
-from .look import LOOKS
+from .grouping import Group, arrange
 from .markup import tag, text
 from .panels import MEASURES, markers, panels, seeds, source
 from .tables import comparison, constraints, dot, every_run

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .arrange import Group, Series
 from .curves import MARKERS, Band, Curve, band
+from .grouping import Group, Series
 from .scales import DECADES, Scale, linear_scale, log_scale, signed_scale
 from .view import MEASURES
 

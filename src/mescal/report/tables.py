@@ -13,7 +13,7 @@ import numpy as np
 from ..certificate.certificate import MEASURES
 from ..experiments.metrics import METRICS, Metric
 from ..experiments.table import Spread
-from .arrange import Group, Series
+from .grouping import Group, Series
 from .markup import tag, text
 from .numbers import count, number, seconds, work_tick
 from .view import View

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from .arrange import Group, Series
+from .grouping import Group, Series
 from .markup import tag, text
 from .numbers import number
 from .view import View

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 
 from ..errors import InputError
 from .base import ConvexSet
-from .cone import TangentCone
 from .parameters import stored_array
 from .points import size
+from .tangent_cone import TangentCone
 
 NEAREST = 1e-6  # what rounding may turn equations by: so far off X the judge projects a point
 

@@ -10,9 +10,9 @@ import numpy as np
 from jaxtyping import Array, Bool, PyTree
 
 from ..errors import InputError, InputTypeError
-from .cone import TangentCone
 from .parameters import shown
 from .points import norm
+from .tangent_cone import TangentCone
 
 
 class ConvexSet(eqx.Module):

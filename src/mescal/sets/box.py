@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike
 
 from ..errors import InputError
 from .base import ConvexSet
-from .cone import TangentCone
 from .parameters import matched, stored
 from .points import host_leaves, size
+from .tangent_cone import TangentCone
 
 
 class Box(ConvexSet):

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 
 from ..errors import InputError
 from .base import ConvexSet
-from .cone import TangentCone
 from .parameters import flattened, require_size, stored, stored_array
 from .points import host_flat, ravel_pair, rounding
+from .tangent_cone import TangentCone
 
 
 class HalfSpace(ConvexSet):

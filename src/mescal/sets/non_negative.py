@@ -6,8 +6,8 @@ import numpy as np
 from jaxtyping import PyTree
 
 from .base import ConvexSet
-from .cone import TangentCone
 from .points import host_leaves
+from .tangent_cone import TangentCone
 
 
 class NonNegative(ConvexSet):

@@ -11,9 +11,9 @@ from ..errors import InputError, InputTypeError
 from .ball import Ball
 from .base import ConvexSet
 from .box import Box
-from .cone import TangentCone
 from .reals import Reals
 from .simplex import Simplex
+from .tangent_cone import TangentCone
 
 
 def _is_set(node: Any) -> bool:

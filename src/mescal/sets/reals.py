@@ -4,8 +4,8 @@ import numpy as np
 from jaxtyping import PyTree
 
 from .base import ConvexSet
-from .cone import TangentCone
 from .points import size
+from .tangent_cone import TangentCone
 
 
 class Reals(ConvexSet):

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 
 from ..errors import InputError
 from .base import ConvexSet
-from .cone import TangentCone
 from .parameters import stored_array
 from .points import host_flat, rounding
+from .tangent_cone import TangentCone
 
 
 class Simplex(ConvexSet):

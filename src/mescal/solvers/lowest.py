@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from ..curvature.cone import Eigenpair
+from ..curvature.cone_search import Eigenpair
 from ..curvature.critical import Subspace
 from ..curvature.lanczos import BREAKDOWN, LOWEST, NOISE as NOISE, RESIDUAL, ROUND
 

@@ -15,13 +15,13 @@ import numpy as np
 from ..compiling import compiled
 from ..curvature import ConeSearch, CriticalCone, Lanczos, Search
 from ..curvature.base import ENOUGH, GROUPS, GROWTH, SURE
-from ..curvature.cone import Eigen, Eigenpair, Sought
+from ..curvature.cone_search import Eigen, Eigenpair, Sought
 from ..curvature.critical import Subspace
 from ..curvature.within import Within
 from ..oracle import Lagrangian, Tally, Work
 from ..oracle.draw import as_key, words
 from ..oracle.subproblem import Array, Subproblem
-from ..sets.cone import TangentCone
+from ..sets.tangent_cone import TangentCone
 from .lowest import NOISE, dense, lowest
 
 MANY_ROWS = (

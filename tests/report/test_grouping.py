@@ -3,8 +3,8 @@
 import pytest
 
 from mescal import InputError
-from mescal.report.arrange import arrange
-from mescal.report.look import FIXED, LOOKS, looks
+from mescal.report.colours import FIXED, LOOKS, looks
+from mescal.report.grouping import arrange
 
 
 def test_a_sweep_is_problems_of_solvers_of_seeds(sweep):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ..certificate import Tolerance
 from ..errors import InputError, InputTypeError
 from ..experiments.store import StoredRun
-from .look import in_order, looks
+from .colours import in_order, looks
 from .numbers import short
 from .view import View
 
