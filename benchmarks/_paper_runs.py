@@ -1,5 +1,7 @@
 """Runs of the paper's section 5: a grid search per problem and solver, runs with its choice, and runs that search more or less.
 
+SG-HV-NC is run with short steps, too: more of them, so that its coin is tossed more often.
+
 Every run is a row of a store; what is there is not run again. Curves, of the first seed, have a point per look at the
 paper's test, every `every` steps.
 """
@@ -30,10 +32,13 @@ TUNED, REPORTED, VARIED = 100, range(5), range(3)  # seeds: of the grid, of what
 
 # What says how often a solver searches, and steps of the algorithm between two searches for a value of it.
 FREQUENCIES: dict[str, tuple[str, tuple[float, ...]]] = {
-    "spider-paper": ("block", (4, 16, 64, 256, 1024)),
-    "sg-hv-nc-paper": ("coin", (0.5, 0.8, 0.95, 0.99, 0.999)),
+    "spider-paper": ("block", (1, 4, 16, 64, 256)),
+    "sg-hv-nc-paper": ("coin", (0.02, 0.2, 0.5, 0.9, 0.99)),
     "natasha2-paper": ("sub_epochs", (2, 4, 8, 16, 32)),
 }
+
+SHORT: dict[str, Any] = {"step_size": 4.0, "path_density": 10.0}  # of SG-HV-NC
+COINS = (0.2, 0.5, 0.9, 0.99)
 
 
 def between(solver: str, value: float, options: Mapping[str, Any]) -> float:
@@ -50,23 +55,27 @@ class Runs:
         self.store, self.most, self.started = store, most, time.monotonic()
 
     def all_of(self, names: tuple[str, ...], seeds: range, varied: range):
-        """Everything on these problems, the paper modes first; solver by solver, since a process can hold only so many programs."""
+        """Everything on these problems: paper modes, practical ones, frequencies; a process can hold only so many programs."""
         for name in names:
             for solver in PAPER_MODES:
                 options = self.choice(name, solver)
-                if options is None:
-                    continue
-                for seed in seeds:
+                for seed in seeds if options is not None else ():
                     self.once("paper", name, solver, seed, "", options)
-                setting, values = FREQUENCIES[solver]
-                for value in values:
-                    for seed in varied:
-                        self.once("frequency", name, solver, seed, f"{value:g}", options | {setting: value})
                 jax.clear_caches()
-        for name in names:
             for solver in PRACTICAL:
                 for seed in seeds:
                     self.once("practical", name, solver, seed, "", {})
+            jax.clear_caches()
+        for name in names:
+            for solver, (setting, values) in FREQUENCIES.items():
+                options = self.choice(name, solver)
+                for value in values if options is not None else ():
+                    for seed in varied:
+                        self.once("frequency", name, solver, seed, f"{value:g}", options | {setting: value})
+                jax.clear_caches()
+            for coin in COINS:
+                for seed in varied:
+                    self.once("short steps", name, "sg-hv-nc-paper", seed, f"{coin:g}", SHORT | {"coin": coin})
             jax.clear_caches()
 
     def choice(self, name: str, solver: str) -> dict[str, Any] | None:
@@ -100,7 +109,7 @@ class Runs:
 def _run(study: str, name: str, solver: str, seed: int, options: Mapping[str, Any], most: float) -> dict[str, Any]:
     """A run, with its curve: outer iteration, work, curvature, stationarity, feasibility."""
     named, curve = problems.get(name), Curve()
-    paper, drawn = study != "practical", study != "frequency" and seed == 0
+    paper, drawn = study != "practical", study in ("paper", "practical") and seed == 0
     asked = get(solver, **options, **({"watch": curve} if paper and drawn else {}))
     result = minimize(
         named.problem,
@@ -123,6 +132,8 @@ def _run(study: str, name: str, solver: str, seed: int, options: Mapping[str, An
         "steps": int(sum(row.inner_steps for row in result.history)),
         "escapes": int(sum(row.escapes for row in result.history)),
         "objective": float(result.objective),
+        "distance": float(np.linalg.norm(np.asarray(result.x))),
+        "gradients": float(result.work.gradients),
         "curve": thinned(curve.points if paper else [_point(k, row) for k, row in enumerate(result.history)])
         if drawn
         else [],

@@ -30,6 +30,37 @@ def sentences(rows: Rows, names: tuple[str, ...]) -> list[str]:
     return found
 
 
+def reasons(rows: Rows, names: tuple[str, ...]) -> list[str]:
+    """Why the ratios are what they are: how much of the work is searches, and how the ratio follows how often they are made."""
+    found = []
+    for name in names:
+        paper = {solver: _of([row for row in rows if row["study"] == "paper"], name, solver) for solver in EVERYONE}
+        if not all(paper.values()):
+            continue
+        shares = ", ".join(
+            f"{_short(solver)} {median(row['searches'] / row['work'] for row in runs):.0%} of its work in "
+            f"{median(row['steps'] for row in runs):g} steps"
+            for solver, runs in paper.items()
+        )
+        least = median(row["work"] for row in paper[SPIDER])
+        varied = [
+            f"{words} from {' to '.join(f'{factor:.2g} (coin {coin:g})' for coin, factor in (ends[0], ends[-1]))}"
+            for study, words in (("frequency", "at the grid's steps"), ("short steps", "at short steps"))
+            if len(ends := _by_coin(rows, study, name, least)) > 1
+        ]
+        text = f"- {name}: searches take of {shares}."
+        found.append(text + (f" SG-HV-NC over SPIDER goes {', and '.join(varied)}." if varied else ""))
+    return found
+
+
+def _by_coin(rows: Rows, study: str, name: str, least: float) -> list[tuple[float, float]]:
+    """Coins of SG-HV-NC and its median work over SPIDER's, by coin."""
+    works: dict[float, list[float]] = {}
+    for row in _of([row for row in rows if row["study"] == study], name, "sg-hv-nc-paper"):
+        works.setdefault(float(row["setting"]), []).append(row["work"])
+    return sorted((coin, median(each) / least) for coin, each in works.items())
+
+
 def ratios(claimed: dict[str, float]) -> Callable[[Rows, str], str | None]:
     """A check of work over SPIDER's, by solver."""
 

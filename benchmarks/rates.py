@@ -5,7 +5,7 @@
 A stream: every sample is fresh, noise moves gradients and Jacobians, and |B'c| = |c| everywhere. eps_g = eps and
 eps_H = sqrt(eps) on a ladder of five tolerances; the slope is that of log(work) on log(1/eps), over all seeds, with its
 standard error. Theory modes run on a problem in two variables whose constants are known, at a fixed eps_H, since their
-parameters follow the bounds themselves.
+parameters follow the bounds themselves; what `theory.predict` says of the same algorithm stands beside what it took.
 """
 
 import math
@@ -131,7 +131,19 @@ def run(quick: bool) -> Report:
         rungs = [Tolerance(eps, THEORY_CURVATURE) for eps in THEORY_LADDER]
         runs = ladder(solver, problem, start, seeds, rungs, outer=SCHEDULE, max_work=AFFORDABLE)
         _measure(report, "theory modes", solver.name, solver, 0.0, runs)
+    for row in report.tables.get("work, theory modes", []):
+        row["predicted"] = prediction(row["solver"], row["epsilon"], constants)
+        row["predicted_over_measured"] = row["predicted"] / row["work"]
     return report
+
+
+def prediction(solver: str, epsilon: float, constants: theory.ProblemConstants) -> float:
+    """The work of a whole run by the theorem, with the gap bounded for certain, and the constants and the search of the mode."""
+    schedule = {"penalty": SCHEDULE.penalty, "growth": SCHEDULE.growth}
+    told = theory.predict(constants, tol=Tolerance(epsilon, THEORY_CURVATURE), sharp=True, **schedule)
+    (forecast,) = (each for each in told.solvers if f"{each.solver}-theory" == solver)
+    (work,) = (bound.work for bound in forecast.bounds if bound.statement == "deterministic")
+    return work
 
 
 def _measure(report: Report, table: str, name: str, solver: Any, curvature: float, runs: Any):

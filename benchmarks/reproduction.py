@@ -11,8 +11,21 @@ from typing import Any
 from mescal.experiments.reproduce import PROBLEMS
 
 from ._measure import Report
-from ._paper_runs import FREQUENCIES, KEYS, MOST, PAPER_MODES, PRACTICAL, REPORTED, TUNED, VARIED, Runs, between
-from ._paper_sentences import sentences
+from ._paper_runs import (
+    COINS,
+    FREQUENCIES,
+    KEYS,
+    MOST,
+    PAPER_MODES,
+    PRACTICAL,
+    REPORTED,
+    SHORT,
+    TUNED,
+    VARIED,
+    Runs,
+    between,
+)
+from ._paper_sentences import reasons, sentences
 from .harness.store import Store
 
 STORE = Path(__file__).parent / "results" / "reproduction.jsonl"
@@ -43,10 +56,11 @@ def report(rows: Rows, names: tuple[str, ...], seeds: int) -> Report:
         cost = None if row["best"] is None else row["work"] / row["best"]["work"]
         certified = sum(trial["certified"] for trial in row["trials"])
         words = ", ".join(f"{key}={value:g}" for key, value in chosen.items()) or "none was certified"
+        ends = [key for key, value in chosen.items() if value in edges(row["trials"], key)]
         trials = f"{certified}/{len(row['trials'])}"
         found.add(
             "settings by grid", problem=row["problem"], solver=row["solver"], choice=words, certified=trials,
-            work_of_the_grid=row["work"], over_the_chosen_run=cost,
+            at_an_edge=", ".join(ends) or "none", work_of_the_grid=row["work"], over_the_chosen_run=cost,
         )  # fmt: skip
     for name in names:
         base = _median(_of(rows, "paper", name, PAPER_MODES[0]), "work")
@@ -56,12 +70,18 @@ def report(rows: Rows, names: tuple[str, ...], seeds: int) -> Report:
                     steps = between(solver, value, mine[0]["options"])
                     shown = {"problem": name, "solver": solver, "setting": f"{setting} = {value:g}"}
                     found.add("search frequencies", **shown, steps_between_searches=steps, **summary(mine, base))
-    found.conclusions += sentences(rows, names)
+        for coin in COINS:
+            if mine := _of(rows, "short steps", name, "sg-hv-nc-paper", f"{coin:g}"):
+                told = ", ".join(f"{key} = {value:g}" for key, value in {"coin": coin, **SHORT}.items())
+                found.add("sg-hv-nc-paper with short steps", problem=name, setting=told, **summary(mine, base))
+    found.conclusions += sentences(rows, names) + reasons(rows, names)
     found.settings["curves"] = {
         f"{row['problem']}, {row['solver']}": row["curve"] for row in rows if row.get("curve")
     }  # fmt: skip
     expected = len(names) * (
-        len(PAPER_MODES) + 6 * seeds + sum(len(v) for _, v in FREQUENCIES.values()) * (3 if seeds > 1 else 1)
+        len(PAPER_MODES)
+        + 6 * seeds
+        + (len(COINS) + sum(len(v) for _, v in FREQUENCIES.values())) * (3 if seeds > 1 else 1)
     )
     if len(rows) < expected:
         found.conclusions.append(f"{len(rows)} of {expected} runs are made; a second call makes the others.")
@@ -79,9 +99,17 @@ def summary(rows: Rows, base: float | None) -> dict[str, Any]:
         "over_spider": None if base is None else median(works) / base,
         "share_of_searches": median(row["searches"] / row["work"] for row in rows),
         "outer": median(row["outer"] for row in rows),
+        "steps": median(row["steps"] for row in rows),
+        "distance": median(row["distance"] for row in rows),
         "escapes": median(row["escapes"] for row in rows),
         "objective": median(row["objective"] for row in rows),
     }
+
+
+def edges(trials: Rows, name: str) -> tuple[float, float]:
+    """The least and the largest value of a setting that a grid has."""
+    values = [trial["options"][name] for trial in trials]
+    return min(values), max(values)
 
 
 def _of(rows: Rows, study: str, *key: Any) -> Rows:

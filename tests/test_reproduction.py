@@ -6,9 +6,9 @@ import pytest
 
 from benchmarks import _measure, _paper_runs
 from benchmarks._paper_runs import FREQUENCIES, KEYS, PAPER_MODES, Curve, Runs, between, thinned
-from benchmarks._paper_sentences import sentences
+from benchmarks._paper_sentences import reasons, sentences
 from benchmarks.harness.store import Store
-from benchmarks.reproduction import report, summary
+from benchmarks.reproduction import edges, report, summary
 from docs.benchmark_curves import draw
 
 SPAMBASE = "neyman-pearson/spambase"
@@ -19,6 +19,7 @@ BANK = "fairness/bank"
 def row(solver, problem=SPAMBASE, work=100.0, curve=(), certified=True, outer=2, study="paper", seed=0, setting=""):
     key = dict(zip(KEYS, (study, problem, solver, seed, setting), strict=True))
     rest = {"certified": certified, "work": work, "searches": work / 4, "outer": outer, "escapes": 0, "objective": 0.1}
+    rest |= {"steps": 10 * outer, "distance": 3.0}
     return key | rest | {"curve": [list(point) for point in curve], "options": {}}
 
 
@@ -39,6 +40,22 @@ def test_orders_of_madelon_and_spambase_differ():
     for problem, wanted in ((MADELON, 10), (SPAMBASE, 100)):
         (said,) = sentences(three(problem, (1.0, 10.0, 10.0)), (problem,))
         assert f"sg-hv-nc 10 times where about {wanted} is said" in said
+
+
+def test_reasons_are_shares_steps_and_how_the_ratio_follows_the_coin():
+    rows = three(BANK, (10.0, 20.0, 100.0))
+    rows += [
+        row("sg-hv-nc-paper", BANK, work, study=study, setting=coin)
+        for study, coin, work in (("frequency", "0.2", 50.0), ("frequency", "0.9", 5.0), ("short steps", "0.2", 1.0))
+    ]
+    (said,) = reasons(rows, (BANK, SPAMBASE))
+    assert "spider 25% of its work in 20 steps" in said and "natasha2 25%" in said
+    assert said.endswith("SG-HV-NC over SPIDER goes at the grid's steps from 5 (coin 0.2) to 0.5 (coin 0.9).")
+
+
+def test_choices_at_an_edge_of_the_grid_are_told():
+    trials = [{"options": {"batch": batch}} for batch in (16, 4, 64)]
+    assert edges(trials, "batch") == (4, 64)
 
 
 # outer iteration, work, least eigenvalue, stationarity, feasibility
@@ -89,7 +106,7 @@ def test_what_is_there_is_not_run_again(monkeypatch, tmp_path):
     monkeypatch.setattr(Runs, "_tuned", lambda self, name, solver: {"best": {"options": {}}, "work": 2.0, "trials": []})
     for _ in range(2):
         Runs(Store(tmp_path / "store.jsonl", KEYS)).all_of(("p",), range(2), range(1))
-    assert len(made) == len(set(made)) + 3 * 4 == 2 * 6 + 15  # frequencies differ by their setting alone
+    assert len(made) == len(set(made)) + 3 * 4 + 3 == 2 * 6 + 15 + 4  # frequencies differ by their setting alone
     monkeypatch.setattr(_measure, "seconds_left", -1.0)
     runs = Runs(Store(None, KEYS))
     runs.all_of(("p",), range(2), range(1))
@@ -104,10 +121,10 @@ def test_summaries_are_medians_and_bounds():
 
 def test_figures_are_drawn_from_what_is_stored():
     rows = three(SPAMBASE, (1.0, 2.0, 3.0), curve=CURVE)
-    rows += [row("sg-hv-nc-paper", work=work, study="frequency", setting=s) for s, work in (("0.5", 9.0), ("0.8", 4.0))]
+    rows += [row("sg-hv-nc-paper", work=work, study="frequency", setting=s) for s, work in (("0.5", 9.0), ("0.9", 4.0))]
     found = report(rows, (SPAMBASE,), 1)
-    assert found.conclusions[-1] == "5 of 24 runs are made; a second call makes the others."
-    assert [shown["steps_between_searches"] for shown in found.tables["search frequencies"]] == pytest.approx([2, 5])
+    assert found.conclusions[-1] == "5 of 28 runs are made; a second call makes the others."
+    assert [shown["steps_between_searches"] for shown in found.tables["search frequencies"]] == pytest.approx([2, 10])
     stored = {"settings": found.settings, "tables": found.tables}
     for what in ("curves", "frequencies"):
         figure = draw(stored, what)

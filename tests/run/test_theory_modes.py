@@ -76,6 +76,18 @@ class TestEveryMode:
         assert time.status in (Status.TIME_LIMIT, Status.CERTIFIED) and np.isfinite(time.x).all()
 
 
+def test_predicted_work_bounds_what_was_measured(known, solved):
+    """The same algorithm, constants, search and schedule; at most 1e5 times as much; with another search it was 1e10."""
+    forecast = theory.predict(
+        known.problem, constants=known.constants, tol=known.tol, penalty=0.5, growth=4.0, sharp=True
+    )
+    assert len(forecast.solvers) == 3
+    for each in forecast.solvers:
+        measured = solved[f"{each.solver}-theory"].work.solver.total
+        for bound in each.bounds:
+            assert measured <= bound.work <= 1e5 * measured, (each.solver, bound.work / measured)
+
+
 @pytest.mark.parametrize(
     "name",
     ["spider-theory"] + [pytest.param(n, marks=pytest.mark.slow) for n in ("sg-hv-nc-theory", "natasha2-theory")],

@@ -65,6 +65,14 @@ def test_a_run_is_algorithm_1_of_section_5():
     assert [row.inner for row in result.history] == ["cap"] * 3
 
 
+def test_looks_come_at_every_step_and_then_at_a_share_of_the_steps_so_far():
+    """Where nobody says how often: an inner solve is at most 1/32 of its steps longer than the paper's test asks for."""
+    at, seen = nearest(), []
+    solver = replace(SPIDER, every=0, inner_steps=100, watch=lambda alpha, look: seen.append(look.steps))
+    mescal.minimize(at.problem, at.x0, solver=solver, tol=1e-9, max_outer=1, seed=0)
+    assert seen[:64] == list(range(1, 65)) and seen[64:] == [*range(66, 97, 2), 99, 100]
+
+
 def test_dual_samples_are_paid_and_streams_are_refused():
     """|S^d| values a third of a gradient each, in every outer iteration; the paper's test needs all rows."""
     at = nearest()

@@ -46,6 +46,7 @@ from .theory_mode import LARGEST
 STEPS = (
     64  # of a search at most, by hand: the theory's number grows as 1/eps_H^2, and the test that ends a run is exact
 )
+LATE = 32  # a look may come this share of an inner solve's steps too late, where nobody says how often to look
 DUAL = 1  # what random numbers of an inner solve are for, beside its steps
 
 
@@ -131,7 +132,7 @@ class PaperSolver(SubSolver):
     **Arguments**, beside those of each:
 
     - `inner_steps`: t*, steps of an inner solve at most.
-    - `every`: steps between two looks at the paper's test.
+    - `every`: steps between two looks at the paper's test; 0: one, or 1/32 of the steps so far where that is more.
     - `search_share`: the tolerance of a search, in eps_H.
     - `search_batch`: thetas that a search looks at together, at most; 0: all rows.
     - `multipliers`: lambda_0, one number for all rows of c or one for each.
@@ -181,8 +182,9 @@ class PaperSolver(SubSolver):
 
     def step(self, sub: Subproblem, state: PaperState, plan: Any, goal: Goal) -> PaperState:
         """Steps of the algorithm up to the next look, and the look."""
-        left = self.inner_steps - int(state.progress.steps)
-        inner = compiled_advance(self.steps, sub.lagrangian, state.inner, plan, np.int32(min(self.every, left)))
+        made = int(state.progress.steps)
+        ahead = min(self.every or max(1, made // LATE), self.inner_steps - made)
+        inner = compiled_advance(self.steps, sub.lagrangian, state.inner, plan, np.int32(ahead))
         own, z = inner.progress, np.asarray(inner.progress.z)
         status, look, looked = int(own.status), None, Tally()
         if status != BROKEN:

@@ -51,7 +51,7 @@ class SgHvNcPaper(PaperSolver):
     path_density: float = 10.0
     search: Search = Oja(steps=STEPS)
     inner_steps: int = 4096
-    every: int = 32
+    every: int = 0
     search_share: float = 1.0
 
     @property

@@ -43,7 +43,7 @@ class SpiderPaper(PaperSolver):
     stop: float = 0.0
     search: Search = Neon2(steps=STEPS)
     inner_steps: int = 4096
-    every: int = 32
+    every: int = 0
     search_share: float = 2 / 3
 
     @property
