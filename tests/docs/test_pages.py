@@ -104,9 +104,10 @@ def test_the_glossary_has_a_line_for_each_word_and_no_more():
     assert {"theta", "face", "reset", "look", "leg", "epoch", "escape", "price"} <= set(words)
 
 
-def test_the_page_of_promises_names_tests_that_exist():
+@pytest.mark.parametrize("page", ["promises", "differences"])
+def test_pages_that_name_tests_name_tests_that_exist(page):
     """Files, and functions in them."""
-    named = re.findall(r"`(tests/[\w/]+?)(?:\.py)?(?:::(\w+))?`", (DOCS / "promises.md").read_text(encoding="utf-8"))
+    named = re.findall(r"`(tests/[\w/]+?)(?:\.py)?(?:::(\w+))?`", (DOCS / f"{page}.md").read_text(encoding="utf-8"))
     assert len(named) > 30
     for path, function in named:
         file = DOCS.parent / f"{path}.py"
