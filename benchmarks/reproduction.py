@@ -97,6 +97,7 @@ def summary(rows: Rows, base: float | None) -> dict[str, Any]:
         "least": works[0],
         "most": works[-1],
         "over_spider": None if base is None else median(works) / base,
+        "range_of_that": None if base is None else f"{works[0] / base:.2g} to {works[-1] / base:.2g}",
         "share_of_searches": median(row["searches"] / row["work"] for row in rows),
         "outer": median(row["outer"] for row in rows),
         "steps": median(row["steps"] for row in rows),

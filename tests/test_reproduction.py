@@ -116,6 +116,7 @@ def test_what_is_there_is_not_run_again(monkeypatch, tmp_path):
 def test_summaries_are_medians_and_bounds():
     found = summary([row("spider-paper", work=work, certified=work < 9) for work in (1.0, 3.0, 9.0)], 2.0)
     assert (found["work"], found["least"], found["most"], found["over_spider"]) == (3.0, 1.0, 9.0, 1.5)
+    assert found["range_of_that"] == "0.5 to 4.5"
     assert found["certified"] == "2/3" and found["share_of_searches"] == 0.25
 
 
