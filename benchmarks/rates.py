@@ -139,8 +139,8 @@ def run(quick: bool) -> Report:
 
 def prediction(solver: str, epsilon: float, constants: theory.ProblemConstants) -> float:
     """The work of a whole run by the theorem, with the gap bounded for certain, and the constants and the search of the mode."""
-    schedule = {"penalty": SCHEDULE.penalty, "growth": SCHEDULE.growth}
-    told = theory.predict(constants, tol=Tolerance(epsilon, THEORY_CURVATURE), sharp=True, **schedule)
+    tol = Tolerance(epsilon, THEORY_CURVATURE)
+    told = theory.predict(constants, tol=tol, penalty=SCHEDULE.penalty, growth=SCHEDULE.growth, sharp=True)
     (forecast,) = (each for each in told.solvers if f"{each.solver}-theory" == solver)
     (work,) = (bound.work for bound in forecast.bounds if bound.statement == "deterministic")
     return work
