@@ -29,8 +29,9 @@ class Metric:
 
 METRICS = (
     Metric("work", "work", "Work", "gradients + 2 Hessian-vector products per sample", lambda r: r.work.total, "count"),
-    Metric("hvps", "HVPs", "HVPs", "Hessian-vector products", lambda r: r.work.hvps, "count"),
+    Metric("seconds", "seconds", "Seconds", "without compilation", lambda r: r.seconds.running, "seconds"),
     Metric("objective", "objective", "Objective", "", lambda r: r.objective),
+    Metric("hvps", "HVPs", "HVPs", "Hessian-vector products", lambda r: r.work.hvps, "count"),
     Metric(
         "relative_stationarity",
         None,
@@ -39,5 +40,4 @@ METRICS = (
         lambda r: r.certificate.relative_stationarity.value,
     ),
     Metric("outer", "outer", "Outer iterations", "", lambda r: r.outer_iterations),
-    Metric("seconds", "seconds", "Seconds", "without compilation", lambda r: r.seconds.running, "seconds"),
 )

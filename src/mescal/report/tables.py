@@ -19,6 +19,7 @@ from .numbers import count, number, seconds, work_tick
 from .view import View
 
 MOST_ROWS = 12  # of all constraints; of more, those that are violated and those with the largest multipliers are listed
+MOST_LETTERS = 20  # of a name that stay together
 SIGNS = {"<=": "≤", ">=": "≥", "==": "="}
 
 
@@ -107,8 +108,10 @@ def _place(groups: Sequence[Group], group: Group, markup: str) -> list[str]:
 
 
 def _breakable(name: str) -> str:
-    """A name that may be broken after its slashes."""
-    return text(name).replace("/", "/<wbr>")
+    """A name that is broken after its slashes, and within a part where that is long."""
+    parts = [f"{part}/" for part in name.split("/")[:-1]] + [name.split("/")[-1]]
+    shown = (tag("span", text(part), class_="whole") if len(part) <= MOST_LETTERS else text(part) for part in parts)
+    return "<wbr>".join(shown)
 
 
 def _compared(series: Series, base: float, head: bool) -> list[str]:
@@ -126,7 +129,7 @@ def _compared(series: Series, base: float, head: bool) -> list[str]:
 
 
 # How the median of a metric is written, and the ends of its range, which are narrower.
-WRITTEN = {"count": (count, work_tick), "seconds": (seconds, seconds), "number": (lambda v: number(v, 4),) * 2}
+WRITTEN = {"count": (count, work_tick), "seconds": (seconds, seconds), "number": (lambda v: number(v, 4), number)}
 
 
 def _median(series: Series, metric: Metric) -> tuple[float, str]:
