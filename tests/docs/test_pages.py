@@ -97,6 +97,23 @@ def test_pages_that_name_files_name_files_that_exist(page):
     assert [path for path in sorted(named) if not (DOCS.parent / "src" / "mescal" / path).exists()] == []
 
 
+def test_the_map_for_contributors_leads_to_what_it_names_within_three_files():
+    """Each file exists, and each name behind it is defined there."""
+    lines = (DOCS.parent / "CONTRIBUTING.md").read_text(encoding="utf-8").splitlines()
+    rows = [line for line in lines if re.match(r"\| .+\? \| `", line)]
+    assert len(rows) > 10
+    for row in rows:
+        files: list[Path] = []
+        for word in re.findall(r"`([\w./]+)`", row):
+            if word.endswith(".py"):
+                files.append(DOCS.parent / "src" / "mescal" / word)
+                assert files[-1].is_file(), word
+            else:
+                text = files[-1].read_text(encoding="utf-8")
+                assert re.search(rf"^ *(def|class) {word}\b|^{word} = ", text, re.M), (files[-1].name, word)
+        assert 1 <= len(files) <= 3, row
+
+
 def test_the_glossary_has_a_line_for_each_word_and_no_more():
     text = (DOCS / "glossary.md").read_text(encoding="utf-8")
     words = re.findall(r"^\| ([\w -]+) \| .+ \| `.+` \|$", text, re.M)
