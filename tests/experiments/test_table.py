@@ -112,3 +112,4 @@ def test_claims_stand_beside_measurements():
     text = page(runs)
     assert "one order of magnitude less work than SG-HV-NC" in text and "madelon" not in text
     assert "| fairness/bank | natasha2 |" in " ".join(text.split()) and "Medians over 1 seed," in text
+    assert "objective" in text and "seconds" not in text
