@@ -186,3 +186,23 @@ def test_many_parameters_are_measured_by_products_alone(monkeypatch):
         assert measured.lower <= value + 1e-9 and measured.upper >= value - 1e-9
         assert measured.upper - measured.lower <= 0.01 / 8 + 1e-9
         assert "Lanczos" in measured.how
+
+
+@pytest.mark.parametrize("forms", [2, 3])
+def test_the_hessian_is_formed_where_that_costs_less(forms, monkeypatch):
+    """Of few linear forms it is one Gram product. Of more it takes a product per parameter, and Lanczos, which takes fewer, comes
+    first: it decides far from the tolerance, and leaves the decision to the dense eigenvalue where that is the tolerance.
+    """
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(30, forms, 40))
+    problem = mescal.Problem(E(lambda x, row: jnp.sum(jnp.tanh(row @ x) ** 2), over=rows))
+    x = 0.3 * rng.normal(size=40)
+    exact = mescal.certify(problem, x, tol=0.01)
+    value = exact.curvature.value
+    assert exact.curvature.how == "dense eigenvalue" and value < -0.1
+    monkeypatch.setattr(second_order, "LANCZOS_STEPS", 39)
+    ways = [mescal.certify(problem, x, tol=mescal.Tolerance(0.01, curvature)).curvature for curvature in (0.01, -value)]
+    assert [way.how.split(",")[0] for way in ways] == (
+        ["dense eigenvalue"] * 2 if forms == 2 else ["Lanczos", "dense eigenvalue"]
+    )
+    assert all(way.lower - 1e-9 <= value <= way.upper + 1e-9 for way in ways)

@@ -108,7 +108,7 @@ def _exact(request: Request) -> Certificate:
         found = second_order.curvatures(
             situation, hessian.matrix, hessian.times, request.resolution, request.seed, request.cone, request.budget
         )
-        if not hessian.is_rough or _decides(
+        if not hessian.is_tried or _decides(
             request, found[request.cone].widened(off.curvature(request.cone, situation))
         ):
             break
@@ -134,14 +134,19 @@ class _Hessian(NamedTuple):
     matrix: np.ndarray | None
     times: Callable[[np.ndarray], np.ndarray]
     off: Rounded
-    is_rough: bool = False
+    is_tried: bool = False  # and another one comes after it, where it does not decide
 
 
 def _hessians(request: Request, judge: Evaluator, multipliers: np.ndarray, off: Rounded) -> Iterator[_Hessian]:
-    """Hessians to be tried in turn: first one whose Gram matrices are in float32, where that is much cheaper and a tolerance is
-    there to be decided; then the exact one, formed where it is small and there is time.
+    """Hessians to be tried in turn, the cheaper ones first: products alone, where forming it takes one for every parameter and
+    Lanczos fewer; one whose Gram matrices are in float32, where that is much cheaper and a tolerance is there to be decided;
+    the exact one, formed where it is small and there is time.
     """
     dense = request.x.size <= second_order.DENSE_SIZE
+    if dense and second_order.by_products(request.x.size, lambda: judge.is_gram(request.x, multipliers)):
+        yield _Hessian(None, lambda v: judge.hessian_times(request.x, multipliers, v), off, True)
+        if request.budget.over:
+            return
     roughness = judge.roughness(request.x.size) if dense else None
     if roughness is not None and request.tolerance is not None:
         matrix = judge.hessian(request.x, multipliers, rough=True)
@@ -157,8 +162,8 @@ def _hessians(request: Request, judge: Evaluator, multipliers: np.ndarray, off: 
 
 def _decides(request: Request, measured: Measured) -> bool:
     """Whether a curvature is known well enough for the tolerance."""
-    assert request.tolerance is not None
-    return not measured.lower < -request.tolerance.curvature <= measured.upper
+    tolerance = request.tolerance or DEFAULT_TOLERANCE
+    return not measured.lower < -tolerance.curvature <= measured.upper
 
 
 def _forms_hessian(request: Request, judge: Evaluator) -> bool:

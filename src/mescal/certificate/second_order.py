@@ -35,6 +35,11 @@ BRIEF_STEPS = 64  # ... and on the others, of which an interval is reported, how
 LANCZOS_FAILURE = 1e-6  # probability that a Lanczos lower end is wrong
 
 
+def by_products(size: int, is_gram: Callable[[], bool]) -> bool:
+    """Whether Lanczos, with all the steps that it may take, asks for fewer products than a dense Hessian that is no Gram matrix."""
+    return size > LANCZOS_STEPS and not is_gram()
+
+
 @dataclass(frozen=True)
 class Situation:
     """A point, as the second-order conditions see it: everything in float64, slacks and rows unscaled.

@@ -124,6 +124,12 @@ class Evaluator:
         self.count("hvp", times=x.size, values=1, gradients=1, hvps=1)
         return self._mean(_rough_hessian if rough else _hessian, x, weight)
 
+    def is_gram(self, x: np.ndarray, weight: np.ndarray) -> bool:
+        """Whether a dense Hessian takes a product of rows with rows, and not as many products with it as there are parameters."""
+        with in_precision(self.dtype):
+            given = [np.asarray(argument, self.dtype) for argument in (x, weight)]
+            return all(look.is_gram(part.program, part.data, *given) for part in self.parts)
+
     def roughness(self, size: int) -> float | None:
         """How many times its rounding bound a rough Hessian is off by; None where that saves less than compiling it takes."""
         rows = sum(sum(sizes) for sizes in self.sizes)

@@ -205,6 +205,18 @@ def hessian(
     return _second_order(program, data, x, factor, weight, jnp.eye(x.size, dtype=x.dtype), body)
 
 
+def is_gram(program: Program, data: tuple[Data | None, ...], x: np.ndarray, weight: np.ndarray) -> bool:
+    """Whether the rows' part of the Hessian is a Gram matrix, and no product with as many directions as there are parameters."""
+    found = []
+
+    def body(k, rows, share, member, program, x, factor, weight, directions):
+        found.append(_gram(k, rows, share, member, program, x, factor, weight) is not None)
+        return jnp.zeros_like(directions)
+
+    jax.eval_shape(lambda x, weight: _second_order(program, data, x, 1.0, weight, x[:, None], body), x, weight)
+    return all(found)
+
+
 def roughness(program: Program, data: tuple[Data | None, ...], size: int, dtype: Any) -> float:
     """How many times the bounds of `hessian_rounding` a rough Hessian is off by, beside what an exact one is."""
     single = float(jnp.finfo(jnp.float32).eps)
@@ -306,14 +318,19 @@ def _product_sums(k, rows, share, member, program, x, factor, weight, directions
     return _columns(gradient, x, factor, fed, directions)
 
 
-def _matrix_sums(k, rows, share, member, program, x, factor, weight, directions, kind=None):
+def _gram(k, rows, share, member, program, x, factor, weight, kind=None) -> jax.Array | None:
+    """The Hessians of rows as one Gram product; None where functions are not of that kind."""
     fed = weight[program.fed_rows(k, member)]
 
     def one(y, row):
         f, c = program.contribution(k, y, jax.tree.map(lambda leaf: leaf[None], row), member)
         return factor * f[0] + c[0] @ fed
 
-    gram = hessian_sum(one, x, rows, share, kind)
+    return hessian_sum(one, x, rows, share, kind)
+
+
+def _matrix_sums(k, rows, share, member, program, x, factor, weight, directions, kind=None):
+    gram = _gram(k, rows, share, member, program, x, factor, weight, kind)
     return _product_sums(k, rows, share, member, program, x, factor, weight, directions) if gram is None else gram
 
 
