@@ -116,6 +116,15 @@ def test_ratios_that_only_zeros_have(data):
         FairClassifier("b", threshold=0.999999).fit(X, y, sensitive_features=groups)
 
 
+def test_a_group_that_has_no_positives_is_told_from_one_that_is_not_there(data):
+    X, y, groups = data
+    bounds = {g: rate(of="positives", group=g) >= 0.5 for g in ("a", "b")}
+    text = refusal(lambda: ConstrainedClassifier(bounds).fit(X, y * (groups == "a"), sensitive_features=groups))
+    assert f"the {(groups == 'b').sum()} rows of this group are of other classes" in text
+    bounds["c"] = rate(group="c") >= 0.5
+    assert "check the name" in refusal(lambda: ConstrainedClassifier(bounds).fit(X, y, sensitive_features=groups))
+
+
 def test_groups_of_several_types(data):
     X, y, groups = data
     mixed = groups.astype(object)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mescal.errors import InputError, InputTypeError
-from mescal.estimators import ConstrainedClassifier, rate
+from mescal.estimators import ConstrainedClassifier, coverage, error, rate
 from mescal.estimators.rates import Subset
 
 VALUES = {Subset(): 0.5, Subset("negatives"): 0.1, Subset("all", "b"): 0.3}
@@ -42,6 +42,7 @@ def test_constraints_are_values():
     constraint = rate(of="positives", group="b") >= rate(of="positives") - 0.05
     assert constraint == copy.deepcopy(constraint) == pickle.loads(pickle.dumps(constraint))
     assert constraint != (rate() <= 0.1)
+    assert (error() <= 1.5).bound == 1.5 and (2 * rate() <= 1.5).bound == 1.5
     assert len({constraint, copy.deepcopy(constraint)}) == 1
 
 
@@ -51,6 +52,8 @@ def test_constraints_are_values():
         (lambda: rate(of="negative"), InputError),
         (lambda: 0.1 <= rate() <= 0.2, InputTypeError),
         (lambda: rate() <= np.nan, InputError),
+        (lambda: rate(of="negatives") <= 5, InputError),
+        (lambda: coverage() >= 90, InputError),
         (lambda: rate() * rate(), TypeError),
         (lambda: rate() / 0, InputError),
         (lambda: rate() / rate(), TypeError),

@@ -59,6 +59,11 @@ class Rates:
 
     __radd__ = __add__
 
+    @property
+    def is_share(self) -> bool:
+        """Whether it is one rate or coverage, and nothing else."""
+        return self.constant == 0 and [(a, subset.what != "error") for a, subset in self.terms] == [(1.0, True)]
+
     def __neg__(self) -> "Rates":
         return self * -1.0
 
@@ -181,6 +186,12 @@ def check_constraints(constraints: Any, known: tuple[str, ...] = ("rate",)) -> d
 def _compare(left: Rates, right: Any, sign: Literal["<=", ">="]) -> RateConstraint:
     if _is_number(right):
         right = Rates((), _number(right))
+        if left.is_share and right.constant > 1:
+            raise InputError(
+                f"{left} {sign} {right.constant:g}",
+                "a number between 0 and 1",
+                f"rates are fractions, not percentages: {right.constant:g} % is {right.constant / 100:g}",
+            )
     return RateConstraint(left, sign, right) if isinstance(right, Rates) else NotImplemented
 
 

@@ -95,6 +95,9 @@ class Labelled:
         if not (self.weights[rows] > 0).any():
             groups = [] if self.groups is None else self.groups.all
             advice = "pass rows of both classes" if subset.group is None else "check the name and the type of the group"
+            if self.groups is not None and subset.group is not None and self.groups.has(subset.group).any():
+                count = self.groups.has(subset.group).sum()
+                advice = f"the {count} rows of this group are of other classes, or without weight: join it with another"
             raise InputError(
                 f"{subset} is over no rows",
                 f"rows of positive weight in every subset{f'; the groups are {_some(groups)}' if groups else ''}",
