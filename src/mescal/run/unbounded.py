@@ -37,5 +37,9 @@ def looked_for_ray(here: Setup, before: State, after: State, sub: Subproblem, re
 
 
 def looked_for_ray_at_the_end(here: Setup, state: State, sub: Subproblem) -> State:
-    """The same for a run that came to its cap or to numbers that are not finite: overflow may come before far away does."""
-    return on_a_ray(here, state, sub, np.asarray(here.origin))
+    """The same for a run that came to its cap or to numbers that are not finite: overflow may come before far away does.
+
+    No step is made any more, so that this is work of the judge, as its last look is.
+    """
+    found = on_a_ray(here, state, sub, np.asarray(here.origin))
+    return replace(found, work=state.work, judged=state.judged + (found.work - state.work))
