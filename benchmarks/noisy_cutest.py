@@ -5,7 +5,7 @@ the problem without noise, exactly, on the critical cone. Every method has the s
 per sample, and what was found with more does not count. All but the PyTorch peers compute in float64. Deterministic
 peers solve the average of N draws, each pass over it counting N, with N such that an entry of the averaged noise deviates by a
 two-hundredth of the tolerance, or a 300th of the budget. Runs are kept in results/noisy_cutest.jsonl: a second call goes on
-where the first was stopped.
+where the first was stopped; `--only null-space` runs one method alone, `--seconds 0` sums up what is there.
 """
 
 import time
@@ -78,12 +78,13 @@ def run(quick: bool) -> Report:
     if quick:
         return _quick()
     store, started = Store(STORE), time.monotonic()
+    wanted = _measure.chosen([method.name for group in groups() for method in group])
     for noise, count in COUNTS.items():
         for number, group in enumerate(groups()[: None if noise == MAIN else 1]):
             for name in _measure.share(order()[:count]):
                 for seed in SEEDS if noise == MAIN and number == 0 else (SEED,):
                     memo: dict = {}
-                    for method in group:
+                    for method in (one for one in group if one.name in wanted):
                         if not store.has(method.name, name, noise, seed, TOL) and _left(started):
                             store.add(attempt(method, task_of(name, noise, memo, seed), noise))
                 jax.clear_caches()  # a process can hold only so many programs
