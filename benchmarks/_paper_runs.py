@@ -17,7 +17,7 @@ import numpy as np
 
 from mescal import minimize, problems
 from mescal.experiments.reproduce import PAPER, PAPER_CONE
-from mescal.experiments.tune import tune
+from mescal.experiments.tune import choices, tune
 from mescal.solvers import Natasha2Paper, get
 
 from . import _measure
@@ -81,7 +81,9 @@ class Runs:
     def choice(self, name: str, solver: str) -> dict[str, Any] | None:
         """Of the grid; None where nothing was certified, or there was no time."""
         key = ("tuning", name, solver, TUNED, "")
-        self._unless_there(key, lambda: self._tuned(name, solver))
+        wanted = [list(options.items()) for options in choices(get(solver))]
+        tried = [list(trial["options"].items()) for trial in self.store.rows.get(key, {}).get("trials", ())]
+        self._unless(tried == wanted, key, lambda: self._tuned(name, solver))
         row = self.store.rows.get(key)
         return None if row is None or row["best"] is None else row["best"]["options"]
 
@@ -92,14 +94,14 @@ class Runs:
         return {"best": best, "work": found.work, "trials": [asdict(trial) for trial in found.trials]}
 
     def once(self, study: str, name: str, solver: str, seed: int, setting: str, options: Mapping[str, Any]):
-        """A run that is not there yet."""
-        self._unless_there(
-            (study, name, solver, seed, setting), lambda: _run(study, name, solver, seed, options, self.most)
-        )
+        """A run that is not there yet, or is there with other settings."""
+        key = study, name, solver, seed, setting
+        there = self.store.has(*key) and self.store.rows[key]["options"] == dict(options)
+        self._unless(there, key, lambda: _run(study, name, solver, seed, options, self.most))
 
-    def _unless_there(self, key: tuple, made: Callable[[], dict[str, Any]]):
+    def _unless(self, there: bool, key: tuple, made: Callable[[], dict[str, Any]]):
         late = _measure.seconds_left is not None and time.monotonic() - self.started > _measure.seconds_left
-        if self.store.has(*key) or late:
+        if there or late:
             return
         row = dict(zip(KEYS, key, strict=True)) | made()
         self.store.add(row)

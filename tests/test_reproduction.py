@@ -10,6 +10,8 @@ from benchmarks._paper_sentences import reasons, sentences
 from benchmarks.harness.store import Store
 from benchmarks.reproduction import edges, report, summary
 from docs.benchmark_curves import draw
+from mescal.experiments.tune import choices
+from mescal.solvers import SpiderPaper, get
 
 SPAMBASE = "neyman-pearson/spambase"
 MADELON = "neyman-pearson/madelon"
@@ -100,13 +102,25 @@ def test_what_is_there_is_not_run_again(monkeypatch, tmp_path):
 
     def run(study, name, solver, seed, options, most):
         made.append((study, solver, seed))
-        return {"certified": True, "work": 1.0, "outer": 1}
+        return {"certified": True, "work": 1.0, "outer": 1, "options": dict(options)}
 
+    def tuned(self, name, solver):
+        return {"best": {"options": best}, "work": 2.0, "trials": [{"options": o} for o in choices(get(solver))]}
+
+    best: dict[str, float] = {}
     monkeypatch.setattr(_paper_runs, "_run", run)
-    monkeypatch.setattr(Runs, "_tuned", lambda self, name, solver: {"best": {"options": {}}, "work": 2.0, "trials": []})
+    monkeypatch.setattr(Runs, "_tuned", tuned)
     for _ in range(2):
         Runs(Store(tmp_path / "store.jsonl", KEYS)).all_of(("p",), range(2), range(1))
     assert len(made) == len(set(made)) + 3 * 4 + 3 == 2 * 6 + 15 + 4  # frequencies differ by their setting alone
+    before = len(made)
+    best["every"] = 2
+    monkeypatch.setattr(SpiderPaper, "grid", {"every": (1, 2)})
+    Runs(Store(tmp_path / "store.jsonl", KEYS)).all_of(("p",), range(2), range(1))
+    assert {solver for _, solver, _ in made[before:]} == {
+        "spider-paper"
+    }  # another grid, another choice: runs of it alone
+    assert len(made) == before + 2 + 5
     monkeypatch.setattr(_measure, "seconds_left", -1.0)
     runs = Runs(Store(None, KEYS))
     runs.all_of(("p",), range(2), range(1))

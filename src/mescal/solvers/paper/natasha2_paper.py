@@ -40,7 +40,7 @@ class Natasha2Paper(PaperSolver):
     """
 
     name: ClassVar[str] = "natasha2-paper"
-    grid: ClassVar[Mapping[str, tuple[float, ...]]] = {"step_size": (0.5, 2.0, 8.0), "curvature_step": (1.0, 10.0)}
+    grid: ClassVar[Mapping[str, tuple[float, ...]]] = {"step_size": (0.1, 0.5, 2.0, 8.0), "curvature_step": (1.0, 10.0)}
 
     step_size: float = 0.5
     epoch: int = 0

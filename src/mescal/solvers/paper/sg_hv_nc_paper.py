@@ -38,7 +38,7 @@ class SgHvNcPaper(PaperSolver):
 
     name: ClassVar[str] = "sg-hv-nc-paper"
     grid: ClassVar[Mapping[str, tuple[float, ...]]] = {
-        "step_size": (1.0, 4.0, 16.0, 64.0, 256.0),
+        "step_size": (0.25, 1.0, 4.0, 16.0, 64.0, 256.0),
         "path_density": (1.0, 10.0),
     }
 

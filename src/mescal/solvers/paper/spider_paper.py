@@ -33,7 +33,10 @@ class SpiderPaper(PaperSolver):
     """
 
     name: ClassVar[str] = "spider-paper"
-    grid: ClassVar[Mapping[str, tuple[float, ...]]] = {"step_length": (0.3, 1.0, 3.0, 10.0), "batch": (4, 16, 64)}
+    grid: ClassVar[Mapping[str, tuple[float, ...]]] = {
+        "step_length": (0.01, 0.1, 0.3, 1.0, 3.0, 10.0),
+        "batch": (4, 16, 64),
+    }
 
     step_length: float = 1.0
     batch: int = 16
