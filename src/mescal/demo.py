@@ -31,8 +31,7 @@ def main(folder: Path = FOLDER) -> int:
             file=sys.stderr,
         )
         return 1
-    from .cli.screen import results
-    from .cli.show import show_run, shown_path
+    from .cli.show import results, show_run, shown_path
     from .cli.sweeping import sweep_shown
 
     named = problems.get(PROBLEM, **PARAMETERS)

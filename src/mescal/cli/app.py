@@ -8,7 +8,7 @@ from ..version import __version__
 from .certify import certify
 from .compare import compare
 from .datasets import datasets
-from .failure import reported
+from .failure import Commands, reported
 from .problems import problems
 from .report import report
 from .reproduce import reproduce
@@ -17,7 +17,6 @@ from .solve import solve
 from .solvers import solvers
 from .theory import theory
 from .tune import tune
-from .usage import Commands
 
 app = typer.Typer(
     cls=Commands,

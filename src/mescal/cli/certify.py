@@ -17,8 +17,7 @@ from ..problem import flatten_parameters
 from ..problem.statements.lifting import joined
 from . import options
 from .failure import CERTIFIED, FAILED
-from .screen import results
-from .show import measure_table, show_verdict, verdict
+from .show import measure_table, results, show_verdict, verdict
 
 AGREES = 1e-6  # relative: two exact certificates of one point
 

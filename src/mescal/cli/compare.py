@@ -20,7 +20,7 @@ from ..registry import unknown_name
 from . import options
 from .failure import CERTIFIED, FAILED
 from .report import tell_left_out
-from .screen import complaints, results
+from .show import complaints, results
 from .sweeping import sweep_shown
 
 ROOMY = 120  # columns of a terminal

@@ -11,7 +11,7 @@ from rich.text import Text
 from .. import datasets as known
 from ..datasets import Declaration
 from ..datasets.places import data_folder
-from .screen import results
+from .show import results
 
 
 def complete_dataset(incomplete: str) -> list[tuple[str, str]]:

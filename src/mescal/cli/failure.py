@@ -1,4 +1,7 @@
-"""How commands fail: what was found, what was expected and what to do, on standard error, and an exit code."""
+"""How commands fail: what was found, what was expected and what to do, on standard error, and an exit code.
+
+What typer itself refuses (an unknown option, a word for a number) is told to machines as every other error is.
+"""
 
 import functools
 import json
@@ -9,12 +12,15 @@ from typing import Any
 import typer
 from rich.padding import Padding
 from rich.text import Text
+from typer.core import TyperGroup
 
 from ..datasets import DownloadError
 from ..errors import InputError
 from ..files import WriteError
-from .screen import complaints
+from .show import complaints
 
+# typer brings its own copy of click in some releases and needs click in others; its public name for the one class that
+# is wanted here is the base of this one.
 USAGE_ERROR: Any = typer.BadParameter.__base__
 CERTIFIED, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -75,3 +81,27 @@ def tell(error: InputError, as_json: bool = False):
     for label, sentence, style in (("Expected: ", error.expected, ""), ("What to do: ", error.advice, "bold")):
         text = Text.assemble(label, (f"{sentence}.", style))
         console.print(Text("  ").append(text) if whole else Padding(text, indent), soft_wrap=whole)
+
+
+class Commands(TyperGroup):
+    """The group of all commands; with --json among the arguments, wrong usage is one JSON object on standard output."""
+
+    _as_json = False
+
+    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
+        """Remember what was asked, since what cannot be parsed has no options yet."""
+        self._as_json = "--json" in args
+        return super().make_context(info_name, args, *rest, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except USAGE_ERROR as error:
+            if not self._as_json:
+                raise
+            command = getattr(error.ctx, "command_path", "mescal")
+            usage = error.ctx.get_usage().removeprefix("Usage: ") if error.ctx is not None else command
+            found = error.format_message().rstrip(".")
+            tell(InputError(found, " ".join(usage.split()), f"`{command} --help` explains every option"), True)
+            raise typer.Exit(USAGE) from None

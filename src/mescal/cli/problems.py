@@ -11,7 +11,7 @@ from rich.text import Text
 from .. import problems as known
 from ..problems import Entry
 from . import options
-from .screen import results
+from .show import results
 
 
 def problems(

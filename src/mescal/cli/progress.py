@@ -17,7 +17,7 @@ from ..experiments.table import count
 from ..report.bar import CELLS, Way
 from ..report.time_left import TimeLeft, about
 from ..run import Row
-from .screen import complaints
+from .show import complaints
 
 
 class Progress:

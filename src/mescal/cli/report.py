@@ -14,8 +14,7 @@ from ..errors import InputError
 from ..experiments import StoredRun, load_readable
 from ..experiments.store import REPORT
 from . import options
-from .screen import complaints, results
-from .show import shown_path
+from .show import complaints, results, shown_path
 
 
 def report(

@@ -15,8 +15,7 @@ from . import options
 from .compare import show_comparison
 from .failure import CERTIFIED, FAILED
 from .report import reporting
-from .screen import results
-from .show import shown_path
+from .show import results, shown_path
 from .sweeping import sweep_shown
 
 # What is written beside the runs, and how it begins: other files of these names are not replaced.

@@ -9,7 +9,7 @@ from ..experiments import Task, load_run, resume_run
 from ..experiments.compilation import keep_compilations
 from . import options
 from .progress import Progress
-from .screen import complaints
+from .show import complaints
 from .solve import finish
 
 

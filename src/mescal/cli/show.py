@@ -1,6 +1,11 @@
-"""A run as a person sees it in the terminal: verdict first, measures against their tolerances, then the rest."""
+"""What a person sees in the terminal: a run, verdict first, measures against their tolerances, then the rest; on which streams.
+
+Results go to standard output, progress and complaints to standard error.
+"""
 
 import math
+import os
+import sys
 from pathlib import Path
 
 from rich.console import Console, Group, RenderableType
@@ -143,3 +148,22 @@ def shown_path(path: Path) -> str:
         return str(path.resolve().relative_to(Path.cwd()))
     except ValueError:
         return str(path)
+
+
+WIDE = 140  # columns where no terminal says how many there are
+
+
+def results() -> Console:
+    """Standard output."""
+    return _console(sys.stdout.isatty(), stderr=False)
+
+
+def complaints() -> Console:
+    """Standard error."""
+    return _console(sys.stderr.isatty(), stderr=True)
+
+
+def _console(terminal: bool, stderr: bool) -> Console:
+    # Made anew each time, since tests and shells exchange the streams.
+    width = None if terminal or "COLUMNS" in os.environ else WIDE
+    return Console(stderr=stderr, width=width, highlight=False)

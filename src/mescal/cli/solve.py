@@ -18,8 +18,7 @@ from ..run import Status
 from . import options
 from .failure import CERTIFIED, FAILED, INTERRUPTED
 from .progress import Progress
-from .screen import complaints, results
-from .show import show_run, shown_path
+from .show import complaints, results, show_run, shown_path
 
 RUNS = Path("runs")
 CHANGED = "{} was made by code that has changed since: it is run again."

@@ -14,7 +14,7 @@ from .. import baselines, solvers as known
 from ..curvature import Search
 from ..experiments.task import method
 from . import options
-from .screen import results
+from .show import results
 
 
 def solvers(

@@ -15,8 +15,7 @@ from rich.text import Text
 from ..experiments import Swept, Task, load_run, sweep
 from ..experiments.compilation import keep_compilations
 from ..experiments.table import count
-from .screen import complaints
-from .show import shown_path
+from .show import complaints, shown_path
 
 
 class SweepProgress:

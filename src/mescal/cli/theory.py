@@ -13,7 +13,7 @@ from .. import problems, theory as theorems
 from ..experiments.compilation import keep_compilations
 from ..forms import plain
 from . import options
-from .screen import complaints, results
+from .show import complaints, results
 
 
 def theory(

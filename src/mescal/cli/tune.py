@@ -16,7 +16,7 @@ from ..experiments.tune import MOST, Tuned, tune as search
 from ..forms import plain
 from . import options
 from .failure import CERTIFIED, FAILED
-from .screen import complaints, results
+from .show import complaints, results
 
 
 def tune(

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import InputError, InputTypeError
-from ..problem.checks import first_line
+from ..problem.row_checks import first_line
 from .rows import POWERS, bucket_rows
 
 ARRAYS = (np.ndarray, jax.Array)

@@ -4,18 +4,47 @@ The file is the form of a `Result` (see `mescal.forms`) beside the form of an `A
 work, the verdict. A file whose parts contradict each other is damaged.
 """
 
+import os
+import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 from ..errors import InputError
 from ..forms import NOT_FINITE, Unfit, difference, plain, typed
 from ..run import History, Result
-from .environment import machine, versions
+from ..version import __version__
+
+PACKAGES = ("jax", "jaxlib", "equinox", "numpy", "scipy")
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that the numbers depend on."""
+    found = {"python": platform.python_version(), "mescal": __version__}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def machine() -> dict[str, Any]:
+    """The kind of machine: system, architecture, cores, and the device that JAX computes on; nothing that names it or its owner."""
+    device = jax.devices()[0]
+    return {
+        "system": platform.system(),
+        "architecture": platform.machine(),
+        "cores": os.cpu_count(),
+        "backend": device.platform,
+        "device": device.device_kind,
+    }
 
 
 @dataclass(frozen=True)

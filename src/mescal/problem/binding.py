@@ -7,13 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import InputError, InputTypeError
-from .checks import first_line, refuse_traced
 from .differentiable import missing_rule
 from .expectation import Expectation, Term
 from .families import join
 from .layout import Layout
 from .parameters import Parameters
 from .program import OBJECTIVE, BoundTerm, Program, constants
+from .row_checks import first_line, refuse_traced
 from .source import Sampler
 from .traced import Reading, trace
 

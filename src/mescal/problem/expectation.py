@@ -12,8 +12,8 @@ import numpy as np
 from jax.core import Tracer
 
 from ..errors import InputError, InputTypeError
-from .checks import real_array
 from .over import Source, as_source
+from .row_checks import real_array
 from .terms import Terms, figures
 
 

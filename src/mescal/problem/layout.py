@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import InputError
-from .checks import real_array
+from .row_checks import real_array
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import InputError, InputTypeError
-from .checks import describe
+from .row_checks import describe
 from .row_stream import RowStream
 from .sharding import Sharded
 from .source import Population, Sampler

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import InputError, InputTypeError
-from .checks import refuse_masked, refuse_traced
+from .row_checks import refuse_masked, refuse_traced
 
 
 @dataclass(frozen=True)

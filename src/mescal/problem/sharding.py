@@ -18,9 +18,9 @@ from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from ..errors import InputError, InputTypeError
-from .checks import CHECK_ROWS, check_rows, check_weights, refuse_unless_finite
 from .digest import digest_blocks, digest_of
 from .program import Rows
+from .row_checks import CHECK_ROWS, check_rows, check_weights, refuse_unless_finite
 from .source import placed_type
 
 AXIS = "rows"

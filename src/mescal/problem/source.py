@@ -19,7 +19,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import InputError, InputTypeError
-from .checks import (
+from .digest import digest_array, digest_of
+from .program import Rows
+from .row_checks import (
     CHECK_ROWS,
     check_rows,
     check_weights,
@@ -28,8 +30,6 @@ from .checks import (
     refuse_unless_finite,
     refuse_unless_numbers,
 )
-from .digest import digest_array, digest_of
-from .program import Rows
 from .traced import Reading, trace
 
 ALIGNMENT = 64  # bytes: memory that begins elsewhere is copied by XLA (its CPU client's kMinAlign)

@@ -20,9 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import InputError, InputTypeError
-from .checks import count_rows, describe, first_line, real_array, refuse_unless_finite, refuse_unless_numbers
 from .digest import digest_array, digest_blocks, digest_of
 from .program import Rows
+from .row_checks import count_rows, describe, first_line, real_array, refuse_unless_finite, refuse_unless_numbers
 from .source import placed_type
 
 BLOCK_BYTES = 16 << 20  # of the rows that one callback reads in order

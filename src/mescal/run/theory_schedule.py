@@ -30,9 +30,9 @@ from ..solvers.base import Goal
 from ..solvers.paper.theory_mode import LARGEST, TheorySolver
 from ..theory import boosting, gap, natasha2, outer
 from ..theory.boosting import Boost
-from ..theory.checks import count
 from ..theory.complexity import SOLVERS
 from ..theory.constants import ProblemConstants, SubproblemConstants, subproblem_constants
+from ..theory.counts import count
 from ..theory.estimates import measure_constants
 from ..theory.outer import Schedule
 from .goals import gradient_tolerance

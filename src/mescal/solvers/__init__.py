@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from ..registry import exported as _exported
 from .base import Solver as Solver, SubSolver as SubSolver
-from .registry import get as get, names as names
+from .catalogue import get as get, names as names
 
 if TYPE_CHECKING:
     from .auto import Auto as Auto

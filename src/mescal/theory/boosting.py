@@ -7,8 +7,8 @@ import math
 from dataclasses import dataclass
 
 from . import concentration
-from .checks import check_positive, check_probability, count
 from .constants import ProblemConstants, SubproblemConstants
+from .counts import check_positive, check_probability, count
 from .outer import Schedule
 from .units import Count, Curvature, Gradient, Number, Penalty
 

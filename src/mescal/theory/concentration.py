@@ -9,7 +9,7 @@ in the spectral norm: with A_i = s I their variance parameter is at most n s^2, 
 
 import math
 
-from .checks import check_positive, check_probability, count
+from .counts import check_positive, check_probability, count
 from .units import Count, Curvature, Gradient, Number
 
 

@@ -28,8 +28,8 @@ from ..errors import InputError
 from ..oracle import Tally
 from ..oracle.draw import by_sample, draw_rows
 from ..problem import EqualityForm, Problem, equality_form
-from .checks import check_positive
 from .constants import ProblemConstants
+from .counts import check_positive
 
 POINTS = 8
 SAMPLES = 64

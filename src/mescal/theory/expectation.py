@@ -19,7 +19,7 @@ from typing import Any
 from scipy import stats
 
 from ..errors import InputError
-from .checks import check_positive, check_probability
+from .counts import check_positive, check_probability
 from .units import Count, Curvature, Gradient, Number
 
 MEASURES = 3

@@ -19,8 +19,8 @@ G^2 = 1 + (1 + 2 k_J/s)^2. No constant grows as tolerances shrink.
 import math
 from dataclasses import dataclass
 
-from .checks import check_positive
 from .constants import ProblemConstants, SubproblemConstants, hessian_noise
+from .counts import check_positive
 from .units import (
     Constraint,
     ConstraintCurvature,

@@ -18,8 +18,8 @@ import math
 from dataclasses import dataclass
 
 from . import concentration
-from .checks import check_positive, check_probability, count
 from .constants import SubproblemConstants
+from .counts import check_positive, check_probability, count
 from .units import Count, Curvature, Length, Number, StepSize
 from .work import Cost
 

@@ -28,7 +28,7 @@ import math
 from dataclasses import dataclass
 
 from . import negative_curvature
-from .checks import check_positive, check_probability, count
+from .counts import check_positive, check_probability, count
 from .merit import MeritConstants
 from .rates import Rate, rate
 from .units import Count, Curvature, Gradient, Length, Number

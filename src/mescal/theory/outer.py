@@ -16,8 +16,8 @@ from functools import cache
 from typing import Literal
 
 from ..errors import InputError
-from .checks import check_positive, check_probability, count
 from .constants import ProblemConstants
+from .counts import check_positive, check_probability, count
 from .units import Constraint, Count, Gradient, Multiplier, Number, Penalty
 
 

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 
 from . import concentration
 from .boosting import verification_batch
-from .checks import check_positive, count
 from .constants import SubproblemConstants
+from .counts import check_positive, count
 from .units import Count, Curvature, Gradient, Length, Number
 from .work import Cost, Work
 

@@ -28,8 +28,8 @@ import math
 from dataclasses import dataclass
 
 from . import negative_curvature
-from .checks import check_positive, count, exceeded
 from .constants import SubproblemConstants
+from .counts import check_positive, count, exceeded
 from .units import Count, Curvature, Gradient, Length, Number, PerSquaredLength, StepSize
 from .work import UNBOUNDED, Cost, Term, Work
 

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 
 from ..errors import InputError
-from .checks import check_positive
+from .counts import check_positive
 from .units import Count, Curvature, StepSize
 
 

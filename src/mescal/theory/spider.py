@@ -28,8 +28,8 @@ from dataclasses import dataclass
 
 from ..errors import InputError
 from . import negative_curvature
-from .checks import check_positive, count, exceeded
 from .constants import SubproblemConstants
+from .counts import check_positive, count, exceeded
 from .units import Count, Curvature, Gradient, Length, Number
 from .work import Cost, Term, Work
 

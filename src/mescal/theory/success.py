@@ -3,7 +3,7 @@
 import math
 
 from ..errors import InputError
-from .checks import check_probability, count
+from .counts import check_probability, count
 from .units import Count, Number
 
 
