@@ -9,7 +9,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 
-from mescal.report.look import LOOKS
+from mescal.report.colours import LOOKS
 
 BLUE, ORANGE, GREEN, PINK, BROWN, GREY = (look.colour for look in LOOKS)
 FOLDER = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "pictures"
