@@ -23,7 +23,7 @@ def solve(oracle):
         multipliers = multipliers + penalty * c
         violation = np.linalg.norm(c)
         if violation <= oracle.tol / 10:
-            return {"x": x, "claims": bool(inner.success), "status": str(inner.message), "multipliers": multipliers}
+            return {"x": x, "claims": bool(inner.success), "multipliers": multipliers}
         penalty *= 5 if violation > before / 4 else 1
         before = violation
     return {"x": x, "claims": False, "status": "thirty rounds"}
