@@ -23,7 +23,7 @@ PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=$(WORKER
 export PYRIGHT_PYTHON_GLOBAL_NODE := 0
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help setup demo test quick test-slow fuzz check lint types fast fix bench bench-gpu docs examples clean
+.PHONY: help setup demo test quick test-slow fuzz coverage check lint types fast fix bench bench-gpu docs examples clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -71,6 +71,9 @@ test-slow: $(STAMP)  ## run the slow tests alone
 
 fuzz: $(STAMP)  ## fuzz the judge for FUZZ_SECONDS in FUZZ_WORKERS processes; stores what it counts
 	$(BIN)/python -m benchmarks fuzz --seconds $(FUZZ_SECONDS) --workers $(FUZZ_WORKERS)
+
+coverage: $(STAMP)  ## the fast tests, with the share of every file's lines that they run
+	$(PYTEST) --cov=mescal --cov-report=term:skip-covered
 
 check: lint types  ## lint, formatting and types
 

@@ -294,6 +294,7 @@ def test_make_help_lists_every_target(arguments):
         "quick",
         "test-slow",
         "fuzz",
+        "coverage",
         "check",
         "fix",
         "bench",
@@ -334,7 +335,7 @@ def test_workflows_run_what_a_person_runs():
     hooks = [(ROOT / ".pre-commit-config.yaml").read_text("utf-8")]
     runs = [step["run"] for workflow in workflows().values() for step in steps_of(workflow) if "run" in step]
     called = [target for text in runs + hooks for target in re.findall(r"\bmake ([a-z-]+)", text)]
-    assert {"setup", "test", "docs", "examples", "types"} <= set(called) <= targets
+    assert {"setup", "test", "coverage", "docs", "examples", "types"} <= set(called) <= targets
 
 
 def test_workflows_cover_the_pythons_and_the_floor_of_jax():
