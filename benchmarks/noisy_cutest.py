@@ -8,6 +8,7 @@ two-hundredth of the tolerance, or a 300th of the budget. Runs are kept in resul
 where the first was stopped; `--only null-space` runs one method alone, `--seconds 0` sums up what is there.
 """
 
+import json
 import time
 import traceback
 from pathlib import Path
@@ -103,7 +104,7 @@ def report(rows: list[dict]) -> Report:
     """Shares, failures and profiles at the main level of noise, and shares at the others."""
     seeds = len({row["seed"] for row in rows})
     report = Report({"tol": TOL, "budget": BUDGET.work, "seeds": seeds, "solvers": list(SOLVERS)})
-    report.settings |= {"peers": peers.versions(), "averaged_draws": {f"{noise:g}": draws(noise) for noise in COUNTS}}
+    report.settings |= {"peers": _versions(), "averaged_draws": {f"{noise:g}": draws(noise) for noise in COUNTS}}
     rows = [within_budget(row) for row in rows]
     for line in shares([row for row in rows if row["noise"] == MAIN]) if seeds > 1 else []:
         report.add(f"noise {MAIN:g}, {seeds} seeds: share of runs certified", **line)
@@ -125,6 +126,13 @@ def report(rows: list[dict]) -> Report:
     for line in failures(main):
         report.add(f"noise {MAIN:g}: what was not certified", **line)
     return report
+
+
+def _versions() -> dict[str, str]:
+    """Of the peers' packages: those of this environment, and, of what is not installed in it, those of the last summary."""
+    last = STORE.with_suffix(".json")
+    known = json.loads(last.read_text())["settings"]["peers"] if last.exists() else {}
+    return known | peers.versions()
 
 
 def within_budget(row: dict) -> dict:

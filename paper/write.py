@@ -9,9 +9,12 @@ import runpy
 from pathlib import Path
 from typing import Any
 
+from scipy.stats import beta
+
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "benchmarks" / "results"
 NOISE = "noise 0.01"
+CONFIDENCE = 0.95
 
 
 def stored(name: str) -> dict[str, Any]:
@@ -69,7 +72,11 @@ def judge() -> dict[str, str]:
     """What independent references say of certificates."""
     (runs,), (points,) = (stored(name)["tables"].values() for name in ("judged_runs", "fuzz"))
     sums = {name: sum(row[name] for row in runs) for name in ("runs", "certified", "false")}
+    # The largest rate at which so few false ones are seen with a probability of 1 - CONFIDENCE (Clopper and Pearson).
+    rate = float(beta.ppf(CONFIDENCE, sums["false"] + 1, sums["certified"] - sums["false"]))
     return {f"judged_{name}": f"{value:,}" for name, value in sums.items()} | {
+        "judged_confidence": percent(CONFIDENCE),
+        "judged_bound": f"{1e4 * rate:.1f}",
         "fuzz_points": f"{sum(row['judged'] for row in points):,}",
         "fuzz_false": str(sum(row["false"] for row in points if row["kind"] == "finite")),
     }
@@ -86,6 +93,7 @@ def machine() -> dict[str, str]:
         "install_own": f"{sizes['mescal']:.0f}",
         "install_all": f"{sizes['in all']:.0f}",
         "gpu_device": gpu["settings"]["device"],
+        "gpu_date": gpu["date"][:10],
         "gpu_rows": f"{gpu['settings']['rows']:,}",
         "gpu_columns": str(gpu["settings"]["d"]),
         "gpu_rate": f"{default['gigabytes_per_s']:,.0f}",
