@@ -208,7 +208,7 @@ def _cost(result: Result) -> str:
 
 def _how(found: Certificate) -> str:
     confidence = "" if found.confidence is None else f", with confidence {found.confidence:.4g}"
-    return f"Measured {found.stationarity.how}{confidence}."
+    return f"Measures: {found.stationarity.how}{confidence}."
 
 
 def _warnings(sentences: Sequence[Any]) -> str:

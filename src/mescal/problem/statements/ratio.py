@@ -105,7 +105,12 @@ def rate(event: Callable, given: Any = None, over: Any = None, weights: Any = No
     if given is None:
         return E(event, over=over, weights=weights)
     if callable(given):
-        both = E(lambda x, sample: event(x, sample) * given(x, sample), over=over, weights=weights)
+
+        def each(x: Any, sample: Any) -> Any:
+            return event(x, sample) * given(x, sample)
+
+        each.__name__ = " * ".join(getattr(fn, "__name__", "a function") for fn in (event, given))
+        both = E(each, over=over, weights=weights)
         whole = E(given, over=over, weights=weights)
         source = both.terms[0].source  # one source for both: they see the same draws
         return ratio(both, Expectation((Term(1.0, whole.terms[0].fn, source),)), floor)
