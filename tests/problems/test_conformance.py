@@ -4,28 +4,22 @@ import ast
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import mescal.problems
-from mescal import problems
-from mescal.testing import check_derivatives
+from mescal import E, InputError, Problem, problems, testing
+from mescal.problems import NamedProblem
+from mescal.sets import Box
 
 
+@pytest.mark.parametrize("check", ["builds", "is_described"])
 @pytest.mark.parametrize("name", problems.names())
-def test_every_problem_builds(name, get):
+def test_what_every_problem_promises(name, check, get):
     named = get(name)
-    program, x = named.problem.bind(named.x0)
-    assert named.name == name
-    assert named.x0.dtype == np.float32
-    assert bool(named.problem.domain.contains(named.x0))
-    assert named.cone in ("paper", "critical")
-    if named.solution is not None:
-        assert named.solution.shape == named.x0.shape
-        assert named.optimum is not None
-    with jax.enable_x64(False):
-        f, c = program.deterministic(jax.numpy.asarray(x))
-    assert f.shape == () and c.shape == (program.layout.size,)
+    testing.PROBLEM_CHECKS[check](named)
+    assert named.name == name and named.x0.dtype == np.float32
 
 
 # Problems of these kinds differ in their data and a bound, not in their functions: the fast tests check one of each.
@@ -38,8 +32,32 @@ REPEATED |= {"physics/burgers", "physics/helmholtz"}  # fourth derivatives of a 
     "name", [pytest.param(name, marks=pytest.mark.slow if name in REPEATED else ()) for name in problems.names()]
 )
 def test_every_problem_has_right_derivatives(name, get):
-    named = get(name)
-    check_derivatives(named.problem, named.x0)
+    testing.PROBLEM_CHECKS["has_derivatives"](get(name))
+
+
+def kinked(x):
+    return jnp.sum(jnp.abs(x - 1))
+
+
+BROKEN = {
+    "x0 lies in the domain": {"x0": np.array([2.0, 0.0], np.float32)},
+    "binds to its start": {"x0": np.array([1, 0])},
+    "has a description": {"description": " "},
+    "its cone": {"cone": "whole"},
+    "shape of x0": {"solution": np.zeros(3)},
+    "solution lies in the domain": {"solution": np.array([0.0, 3.0])},
+    "knows the optimum": {"solution": np.zeros(2)},
+    "slope|derivative|Taylor": {"problem": Problem(E(kinked)), "x0": np.ones(2, np.float32)},
+}
+
+
+@pytest.mark.parametrize("statement", BROKEN)
+def test_a_broken_problem_fails(statement):
+    good = {"problem": Problem(E(lambda x: x @ x), {}, Box(-1.0, 1.0)), "x0": np.ones(2, np.float32) / 2}
+    rest = {"parameters": {}, "description": "a bowl", "optimum": None, "solution": None, "cone": "critical"}
+    testing.check_problem(NamedProblem(name="a/bowl", **good, **rest))
+    with pytest.raises((AssertionError, InputError), match=statement):
+        testing.check_problem(NamedProblem(**({"name": "a/bowl"} | good | rest | BROKEN[statement])))
 
 
 @pytest.mark.parametrize("name", ["neyman-pearson/breast-cancer", "fairness/diabetes", "synthetic/fairness"])

@@ -67,7 +67,7 @@ def oja(
 
 @dataclass(frozen=True)
 class ConeSearch:
-    """Oja's method as the eigen-solver of `curvature.cone`: at most 2^k subspaces, each searched with `each`."""
+    """Oja's method as the eigen-solver of `curvature.cone_search`: at most 2^k subspaces, each searched with `each`."""
 
     subspaces: Count
     gap: Curvature  # tau: what an eigenvector may be off by
