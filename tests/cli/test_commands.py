@@ -105,6 +105,9 @@ def test_compare_sweeps_and_then_reads_what_it_stored(mescal):
     (row,) = json.loads(mescal("compare", "store", "--json").stdout)
     assert row["certified"] == 2 and row["ratio"] == 1 and row["problem"] == "saddles/circle,sigma=0.0"
     assert mescal("compare", "store", "--markdown").stdout.startswith("| problem")
+    lines = mescal("compare", "store", "--latex").stdout.splitlines()
+    assert lines[:2] == [r"\begin{tabular}{llllrrrrrr}", r"\toprule"] and lines[-1] == r"\end{tabular}"
+    assert all(line.count(" & ") == 9 for line in (lines[2], lines[4])) and lines[4].endswith(r" \\")
 
 
 def test_compare_exits_with_1_where_a_run_has_no_certificate(mescal, stored_folder):

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from mescal import Tolerance
-from mescal.experiments import StoredRun, compare, table, task
+from mescal import InputError, Tolerance
+from mescal.cli.compare import with_options
+from mescal.experiments import StoredRun, compare, product, table, task
 from mescal.experiments.metrics import METRICS, Metric
 from mescal.experiments.reproduce import CLAIMS, PROBLEMS, SOLVERS, checked, page, paper_tasks, summary
-from mescal.experiments.table import HEAD, Spread, cells, count, markdown, to_json
+from mescal.experiments.table import HEAD, Spread, cells, count, latex, markdown, to_json
 from mescal.report import tables
 from mescal.report.grouping import arrange
 from mescal.run.result import Seconds
@@ -82,6 +83,20 @@ def test_rows_stand_together_by_problem_and_tolerance():
 
 def test_runs_that_have_not_ended_are_left_out():
     assert compare([StoredRun(Path("x"), task("saddles/circle").config())]) == []
+
+
+def test_latex():
+    table = latex(("problem", "x_1"), [("a_b", "1 [0 to 2]")])
+    assert r"\begin{tabular}{lr}" in table and r"a\_b & 1 {[}0 to 2{]} \\" in table and r"\bottomrule" in table
+
+
+def test_a_solver_with_options_is_compared_as_its_tables_write_it():
+    assert with_options("spider") == ("spider", {})
+    assert with_options("spider,batch=16,search=oja") == ("spider", {"batch": 16, "search": "oja"})
+    (one,) = product(["saddles/circle"], [with_options("spider,batch=16")])
+    assert one.options == {"batch": 16} and "spider,batch=16" in one.folder.as_posix()
+    with pytest.raises(InputError, match="--option bach"):
+        with_options("spider,bach=16")
 
 
 def test_markdown():

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -15,7 +15,7 @@ from rich.text import Text
 from .. import problems
 from ..errors import InputError
 from ..experiments import StoredRun, compare as rows_of, load_readable, product
-from ..experiments.table import HEAD, ComparisonRow, cells, markdown, to_json
+from ..experiments.table import HEAD, ComparisonRow, cells, latex, markdown, to_json
 from ..registry import unknown_name
 from . import options
 from .failure import CERTIFIED, FAILED
@@ -45,7 +45,7 @@ def compare(
             "--solver",
             "-s",
             metavar="NAME",
-            help="Solvers for the problems. Repeat it for more.",
+            help="Solvers for the problems, with options as in spider,batch=16. Repeat it for more.",
             autocompletion=options.complete_solver,
             show_default=", ".join(SOLVERS),
         ),
@@ -79,6 +79,7 @@ def compare(
         ),
     ] = None,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the table as Markdown.")] = False,
+    as_latex: Annotated[bool, typer.Option("--latex", help="Print the table as LaTeX, for booktabs.")] = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ):
@@ -93,6 +94,7 @@ def compare(
     ```text
     mescal compare neyman-pearson/breast-cancer --seeds 5
     mescal compare saddles/circle saddles/sphere-axis --solver spider --solver natasha2 --tol 0.01 --tol 0.001
+    mescal compare neyman-pearson/spambase --solver spider --solver spider,batch=256
     mescal compare runs/a runs/b
     ```
     """
@@ -102,6 +104,7 @@ def compare(
     tell_left_out(left_out, False)
     if changed := sum(not stored.current for stored in runs):
         complaints().print(f"Made by code that has changed since: {changed} of these runs.", style="dim")
+    asked = [with_options(text) for text in solver or SOLVERS]
     complete, reference = not left_out, compared_with(to, runs, (solver or SOLVERS) if names else [])
     if names:
         texts = options.assignments(assign, "--set")
@@ -110,7 +113,7 @@ def compare(
             for name in names
             for given in product(
                 [name],
-                solver or SOLVERS,
+                asked,
                 seeds=range(seeds),
                 tols=tol or [0.01],
                 parameters=problems.parse(name, texts),
@@ -125,8 +128,8 @@ def compare(
         raise InputError("none of these runs has ended", "finished runs", "carry them on with `mescal resume`")
     if as_json:
         typer.echo(json.dumps(to_json(rows), indent=1))
-    elif as_markdown:
-        typer.echo(markdown(HEAD, (cells(row, reference) for row in rows)))
+    elif as_markdown or as_latex:
+        typer.echo((latex if as_latex else markdown)(HEAD, [cells(row, reference) for row in rows]))
     else:
         show_comparison(results(), rows, reference)
     certified = complete and all(row.certified == row.runs for row in rows)
@@ -139,6 +142,12 @@ def compared_with(to: str | None, runs: Sequence[StoredRun], solvers: Sequence[s
     if to is not None and to not in there:
         raise unknown_name("solver among these runs", to, there)
     return REFERENCE if to is None else to
+
+
+def with_options(text: str) -> tuple[str, dict[str, Any]]:
+    """A solver and its options from their text, as tables write them: spider,batch=16."""
+    name, *given = text.split(",")
+    return name, options.solver_options(name, given)
 
 
 def known_problem(name: str) -> str:

@@ -57,19 +57,23 @@ Watcher = Callable[[str, Path, Task], Any]  # called with "kept", "changed", "st
 
 def product(
     problems: Iterable[str],
-    solvers: Iterable[str],
+    solvers: Iterable[str | tuple[str, Mapping[str, Any]]],
     *,
     seeds: Iterable[int] = (0,),
     tols: Iterable[Any] = (0.01,),
     parameters: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> list[Task]:
-    """Every combination of problems, solvers, tolerances and seeds as a task; `settings` as for `task`."""
-    solvers, seeds, tols = list(solvers), list(seeds), list(tols)
+    """Every combination of problems, solvers, tolerances and seeds as a task; `settings` as for `task`.
+
+    A solver is a name, or a name with options, `("spider", {"batch": 16})`.
+    """
+    named = [(solver, {}) if isinstance(solver, str) else solver for solver in solvers]
+    seeds, tols = list(seeds), list(tols)
     return [
-        task(problem, parameters=parameters, solver=solver, tol=tol, seed=seed, **settings)
+        task(problem, parameters=parameters, solver=solver, options=options, tol=tol, seed=seed, **settings)
         for problem in problems
-        for solver in solvers
+        for solver, options in named
         for tol in tols
         for seed in seeds
     ]

@@ -98,6 +98,19 @@ def markdown(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     )
 
 
+def latex(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A table in LaTeX, with the rules of booktabs; its first columns are words, the others numbers."""
+    rows = [" & ".join("".join(SPECIAL.get(letter, letter) for letter in cell) for cell in line) for line in lines]
+    words = sum(name in WORDS for name in head)
+    top = f"\\begin{{tabular}}{{{'l' * words}{'r' * (len(head) - words)}}}\n\\toprule\n"
+    body = " \\\\\n".join(rows)
+    return f"{top}{' & '.join(head)} \\\\\n\\midrule\n{body} \\\\\n\\bottomrule\n\\end{{tabular}}"
+
+
+WORDS = ("problem", "tol", "solver", "certified")
+SPECIAL = {letter: f"\\{letter}" for letter in "_%&#$"} | {"[": "{[}", "]": "{]}"}
+
+
 def count(number: float) -> str:
     """A count in three digits, without an exponent up to a million."""
     return f"{number:,.0f}" if abs(number) < 1e6 else f"{number:.3g}".replace("e+0", "e").replace("e+", "e")
