@@ -12,6 +12,7 @@ from typing import Any
 FOLDER = Path(__file__).parent
 APART = (
     "coverage",
+    "field",
     "fuzz",
     "gpu",
     "judged_runs",

@@ -73,6 +73,17 @@ def test_a_quick_run_stores_what_is_needed_to_read_it(tmp_path):
     assert all(row["ratio"] > 0 for rows in result["tables"].values() for row in rows)
 
 
+def test_peers_answer_what_the_field_compares_on(tmp_path):
+    """Three small classes, for ours and SLSQP: the judge's verdict stands in a row for each."""
+    done = run("field", "--quick", "--out", str(tmp_path), "--only", "auto", "--only", "SLSQP")
+    assert done.returncode == 0, done.stderr
+    (rows,) = json.loads((tmp_path / "field.json").read_text())["tables"].values()
+    assert [(row["method"], row["certified"], row["claims"]) for row in rows] == [
+        ("auto", "yes", "yes"),
+        ("SLSQP", "yes", "yes"),
+    ]
+
+
 def test_what_compares_with_peers_is_listed():
     assert {"paper", "growth", "noisy_cutest", "bias"} <= set(names())
 

@@ -2,9 +2,9 @@
 
     M_k(x) = mean_{a in class k} sum_{l != k} sigma(x_l'a - x_k'a),   sigma(z) = 1 / (1 + exp(-z))
 
-x has a row for every class, and a row of data goes to the class of the largest x_k'a; M_k is a smooth count of the classes by
-which a member of class k is beaten. The problem is that of Ma, Lin and Yang (2020) and of Liu and Xu (arXiv 2501.19214), on made-up
-rows a = (g + c_k, 1) with Gaussian g, c_1 = 0, and the other centres c_k of length `distance`.
+x is a row x_k for every class, one behind the other, and a row of data goes to the class of the largest x_k'a; M_k is a smooth
+count of the classes by which a member of class k is beaten. The problem is that of Ma, Lin and Yang (2020) and of Liu and Xu
+(arXiv 2501.19214), on made-up rows a = (g + c_k, 1) with Gaussian g, c_1 = 0, and the other centres c_k of length `distance`.
 
 1. x lies in a box, in place of a ball for every row: bounds are what every solver knows.
 """
@@ -25,7 +25,7 @@ RADIUS = 50.0  # of the box: scores of +-1 are saturated long before
 def beaten(x, row):
     """By how many classes a row is beaten, smoothly; the row brings the number of its own class as a one-hot vector."""
     a, own = row
-    scores = x @ a
+    scores = x.reshape(own.size, a.size) @ a
     return jnp.sum((1 - own) * jax.nn.sigmoid(scores - own @ scores))
 
 
@@ -44,7 +44,7 @@ def build(*, classes: int, rows: int, d: int, rate: float, distance: float, seed
 
     over = [members(k) for k in range(classes)]
     limits = {f"class {k + 1}": E(beaten, over=over[k]) <= rate for k in range(1, classes)}
-    return Statement(Problem(E(beaten, over=over[0]), limits, Box(-RADIUS, RADIUS)), np.zeros((classes, d + 1), dtype))
+    return Statement(Problem(E(beaten, over=over[0]), limits, Box(-RADIUS, RADIUS)), np.zeros(classes * (d + 1), dtype))
 
 
 PROBLEMS = (
