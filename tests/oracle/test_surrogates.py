@@ -166,8 +166,8 @@ def test_exact_values_equal_a_dense_computation(vector_problem, make_lagrangian)
 
 
 def test_every_surrogate_is_found():
-    assert NAMES == ("cross", "pair", "ustat")
-    assert [surrogate(name).symmetric for name in NAMES] == [True, False, True]
+    assert {"cross", "pair", "ustat"} <= set(NAMES)
+    assert [surrogate(name).symmetric for name in ("cross", "pair", "ustat")] == [True, False, True]
 
 
 def test_unknown_surrogate_and_a_batch_too_small(scalar_problem, make_lagrangian, key):
