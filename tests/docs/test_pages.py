@@ -3,6 +3,8 @@
 import importlib
 import inspect
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,6 +66,16 @@ def test_the_port_from_pytorch_runs(capsys):
     )
     assert run_page("pytorch") == 3
     assert "CERTIFIED" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_bridge_to_pytorch_runs():
+    """In a process of its own, since it sets JAX to float64 for all that comes after."""
+    pytest.importorskip("torch", reason="torch is not installed; see above")
+    page = (DOCS / "pytorch.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```py\n(.*?)^```$", page, re.S | re.M)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0 and done.stdout.startswith("CERTIFIED"), done.stdout + done.stderr
 
 
 def test_every_public_function_stands_in_code_that_runs():
