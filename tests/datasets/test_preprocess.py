@@ -5,8 +5,10 @@ import pytest
 from sklearn.preprocessing import OneHotEncoder, StandardScaler, normalize
 
 from mescal.datasets.preprocess import (
+    BLOCK,
     design,
     fill_missing,
+    levels,
     numbers,
     one_hot,
     quantile_bins,
@@ -38,9 +40,11 @@ def test_a_zero_row_stays_zero():
 
 
 def test_levels_are_sorted_as_strings_and_a_blank_is_one():
-    indicators = one_hot("day", np.array(["2", "", "10", "2"]))
+    indicators = one_hot("day", levels(["2", "", "10", "2"]))
     assert indicators.names == ("day=", "day=10", "day=2")
     assert indicators.codes.tolist() == [2, 0, 1, 2]
+    kept = one_hot("day", levels(["2", "", "10", "2"]).at(np.array([3, 2])))  # no row is left that is blank
+    assert kept.names == ("day=10", "day=2") and kept.codes.tolist() == [1, 0]
 
 
 def test_missing_values_become_the_median():
@@ -63,7 +67,7 @@ def test_a_value_on_an_edge_belongs_to_the_bin_above():
 def test_design_agrees_with_scikit_learn(dtype):
     rng = np.random.default_rng(1)
     numeric, first, second = rng.normal(size=(40, 2)), rng.choice(["b", "a", ""], 40), rng.choice(["x", "y"], 40)
-    ours = design(numeric, [one_hot("first", first), one_hot("second", second)], np.dtype(dtype))
+    ours = design(numeric, [one_hot("first", levels(first)), one_hot("second", levels(second))], np.dtype(dtype))
     encoder = OneHotEncoder(sparse_output=False)
     theirs = normalize(np.hstack([numeric, encoder.fit_transform(np.column_stack([first, second]))]))
     assert ours.dtype == dtype
@@ -76,5 +80,23 @@ def test_signs():
 
 def test_tables():
     table = read_columns(['a;"b"', '1;"x;y"', ';"z"'], ";")
-    assert table == {"a": ("1", ""), "b": ("x;y", "z")}
+    assert table == {"a": ["1", ""], "b": ["x;y", "z"]}
     np.testing.assert_array_equal(numbers(table["a"]), [1, np.nan])
+
+
+def test_tables_of_many_rows_keep_their_order_and_have_no_row_of_another_length():
+    lines = ["a,b", *(f"{i},{-i}" for i in range(2 * BLOCK + 1))]
+    assert read_columns(lines) == {
+        "a": [line.split(",")[0] for line in lines[1:]],
+        "b": [line.split(",")[1] for line in lines[1:]],
+    }
+    with pytest.raises(ValueError, match="zip"):
+        read_columns([*lines, "1,2,3"])
+
+
+def test_levels_are_those_of_numpy():
+    column = np.random.default_rng(2).choice(["b", "a", "", "ab"], 50)
+    names, codes = np.unique(column, return_inverse=True)
+    found = levels(list(map(str, column)))
+    assert found.names.tolist() == names.tolist() and found.codes.tolist() == codes.tolist()
+    assert found.texts.tolist() == column.tolist()

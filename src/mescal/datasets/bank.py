@@ -11,7 +11,7 @@ import numpy as np
 
 from .dataset import Declaration, Encoded
 from .files import Files
-from .preprocess import design, numbers, one_hot, read_columns, signs, standardise
+from .preprocess import design, levels, numbers, one_hot, read_columns, signs, standardise
 
 FILES = Files(
     {"bank.zip": "99d7e8eb12401ed278b793984423915411ea8df099e1795f9fefe254f513fe5e"},
@@ -34,13 +34,13 @@ def encode(encoding: str, dtype: np.dtype) -> Encoded:
     else:
         numeric += ("day",)
     values = standardise(np.stack([numbers(table[name]) for name in numeric], axis=1))[order]
-    texts = {name: np.array(table[name])[order] for name in (*CATEGORIES, "day")}
-    indicators = [one_hot(name, texts[name]) for name in categories]
+    groups = {name: levels(table[name]).at(order) for name in (*CATEGORIES, "day")}
+    indicators = [one_hot(name, groups[name]) for name in categories]
     return Encoded(
         design(values, indicators, dtype),
-        signs(np.array(table["y"])[order] == "yes", dtype),
+        signs(levels(table["y"]).at(order).texts == "yes", dtype),
         (*numeric, *(name for group in indicators for name in group.names)),
-        groups=texts,
+        groups={name: group.texts for name, group in groups.items()},
         population=slice(0, HALF),
         labelled=slice(HALF, 2 * HALF),
     )

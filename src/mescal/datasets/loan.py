@@ -15,6 +15,7 @@ from .preprocess import (
     Indicators,
     design,
     fill_missing,
+    levels,
     numbers,
     one_hot,
     quantile_bins,
@@ -40,15 +41,15 @@ def encode(encoding: str, dtype: np.dtype) -> Encoded:
         table = read_columns(file)
     order = np.random.RandomState(SEED).permutation(len(table["status"]))[:USED]
     values = fill_missing(np.stack([numbers(table[name]) for name in NUMERIC], axis=1)[order])
-    texts = {name: np.array(table[name])[order] for name in CATEGORIES}
-    indicators = [one_hot(name, texts[name]) for name in CATEGORIES]
+    groups = {name: levels(table[name]).at(order) for name in CATEGORIES}
+    indicators = [one_hot(name, groups[name]) for name in CATEGORIES]
     if encoding == "paper":
         indicators += _bins(values, DIMENSION - len(NUMERIC) - sum(len(group.names) for group in indicators))
     return Encoded(
         design(standardise(values), indicators, dtype),
-        signs(np.array(table["status"])[order] == "Fully Paid", dtype),
+        signs(levels(table["status"]).at(order).texts == "Fully Paid", dtype),
         (*NUMERIC, *(name for group in indicators for name in group.names)),
-        groups=texts,
+        groups={name: group.texts for name, group in groups.items()},
         population=slice(0, POPULATION),
         labelled=slice(POPULATION, USED),
     )

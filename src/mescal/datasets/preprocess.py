@@ -6,9 +6,28 @@ All arithmetic is float64; `design` rounds once, to the type asked for. Deviatio
 
 import csv
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
+
+BLOCK = 512  # rows held at a time
+
+
+class Levels(NamedTuple):
+    """A column of strings: what occurs in it, in sorted order, and which of these stands in every row."""
+
+    names: np.ndarray
+    codes: np.ndarray
+
+    def at(self, rows: np.ndarray) -> "Levels":
+        """Those of some rows; names that none of them has stay."""
+        return Levels(self.names, self.codes[rows])
+
+    @property
+    def texts(self) -> np.ndarray:
+        """The strings, row by row."""
+        return self.names[self.codes]
 
 
 class Indicators(NamedTuple):
@@ -38,10 +57,10 @@ def fill_missing(values: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(values), np.nanmedian(values, axis=0), values)
 
 
-def one_hot(column: str, values: np.ndarray) -> Indicators:
-    """An indicator for every level of a column of strings, in sorted order, none dropped; a blank is a level."""
-    levels, codes = np.unique(values, return_inverse=True)
-    return Indicators(codes, tuple(f"{column}={level}" for level in levels))
+def one_hot(column: str, levels: Levels) -> Indicators:
+    """An indicator for every level of a column that some row has, in sorted order; a blank is a level."""
+    kept = np.flatnonzero(np.bincount(levels.codes, minlength=len(levels.names)))
+    return Indicators(np.searchsorted(kept, levels.codes), tuple(f"{column}={name}" for name in levels.names[kept]))
 
 
 def quantile_bins(column: str, values: np.ndarray, bins: int) -> Indicators:
@@ -74,11 +93,27 @@ def signs(positive: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return np.where(positive, 1.0, -1.0).astype(dtype)
 
 
-def read_columns(lines: Iterable[str], separator: str = ",") -> dict[str, tuple[str, ...]]:
-    """The columns of a table whose first line holds their names."""
+def read_columns(lines: Iterable[str], separator: str = ",") -> dict[str, list[str]]:
+    """The columns of a table whose first line holds their names.
+
+    Rows are let go block by block, and equal strings are one object: a string of its own for each of a million entries costs more
+    than to read them.
+    """
     rows = csv.reader(lines, delimiter=separator)
-    header = next(rows)
-    return dict(zip(header, zip(*rows, strict=True), strict=True))
+    names = next(rows)
+    columns: list[list[str]] = [[] for _ in names]
+    once: dict[str, str] = {}
+    while block := list(islice(rows, BLOCK)):
+        for column, part in zip(columns, zip(*block, strict=True), strict=True):
+            column += map(once.setdefault, part, part)
+    return dict(zip(names, columns, strict=True))
+
+
+def levels(values: Sequence[str]) -> Levels:
+    """What a column of strings holds."""
+    names = sorted(set(values))
+    places = {name: place for place, name in enumerate(names)}
+    return Levels(np.array(names), np.fromiter(map(places.__getitem__, values), np.intp, len(values)))
 
 
 def numbers(values: Iterable[str]) -> np.ndarray:
