@@ -80,6 +80,17 @@ def test_polynomial_bound_holds():
     assert failures > 0
 
 
+@pytest.mark.parametrize("size", [1.0, 1e300, 1e305, 1e307, np.inf, np.nan])
+def test_polynomial_bound_ends_where_numbers_end(size):
+    """From 1e305 on the point lies beyond the largest number: nothing is known, and nobody waits for a ratio of infinities."""
+    lower = polynomial_lower_bound(np.zeros(2), np.full(2, size), 0.0, 1e-12, size)
+    if size <= 1e300:  # 1 + y^2 + (y^2 - 1)^2 = 1e24 in units of the size
+        root = (0.5 + math.sqrt(1e24 - 1.75)) ** 0.5
+        assert lower / size == pytest.approx(-root, rel=1e-3) and lower / size <= -root * (1 - 1e-9)
+    elif np.isfinite(size):
+        assert lower == -math.inf
+
+
 def test_start_component_quantile():
     for dimension in (2, 3, 10, 10_000):
         for failure in (0.3, 1e-3, 1e-8):

@@ -32,6 +32,7 @@ ROUNDING = 1e-12  # allowance for rounding in an eigenvalue, in units of the mat
 BREAKDOWN = 1e-13  # a Lanczos residual below this fraction of the norm is rounding: the space is invariant
 SMALLEST_FAILURE = 1e-10  # below it the component of the start falls under the rounding of float64
 KEPT = 0.7  # of the length of a vector after it was made orthogonal: less, and it is done once more (Kahan, Parlett)
+CLOSE = 1.0005  # ratio of the ends between which a lower bound is sought
 TINY = 1e-100  # stands for the norm of the zero operator
 
 
@@ -99,7 +100,7 @@ def log_polynomial_sum(diagonal: Array, offdiagonal: Array, point: float) -> flo
     """
     before, now, total, logarithm, coupling = 0.0, 1.0, 1.0, 0.0, 0.0
     for a, b in zip(diagonal.tolist(), offdiagonal.tolist(), strict=True):
-        before, now = now, ((point - a) * now - coupling * before) / b
+        before, now = now, (point - a) / b * now - coupling / b * before  # ratios first: products would overflow
         coupling = b
         total += now * now
         if total > 1e200:
@@ -115,7 +116,8 @@ def log_polynomial_sum(diagonal: Array, offdiagonal: Array, point: float) -> flo
 def polynomial_lower_bound(diagonal: Array, offdiagonal: Array, ritz: float, component: float, scale: float) -> float:
     """The point left of `ritz` where the sum of squared Lanczos polynomials reaches ``1 / component^2``.
 
-    -inf when the sum is larger already at `ritz`: the component of the start is then known to be smaller.
+    -inf when the sum is larger already at `ritz`, the component of the start being known to be smaller then, and where numbers end
+    before the point is reached. Each bisection halves the logarithm of a ratio that is 4 at first.
     """
     target = -2 * math.log(component)
     floor = max(scale, TINY) * 1e-17
@@ -124,7 +126,9 @@ def polynomial_lower_bound(diagonal: Array, offdiagonal: Array, ritz: float, com
     low, high = floor, 2 * floor
     while log_polynomial_sum(diagonal, offdiagonal, ritz - high) < target:
         low, high = high, 4 * high
-    while high > 1.0005 * low:
+    if not math.isfinite(ritz - high):
+        return -math.inf
+    for _ in range(math.ceil(math.log2(math.log(4) / math.log(CLOSE)))):
         middle = math.sqrt(low) * math.sqrt(high)
         if log_polynomial_sum(diagonal, offdiagonal, ritz - middle) < target:
             low = middle

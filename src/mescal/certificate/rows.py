@@ -80,7 +80,7 @@ def implied_equalities(rows: Array) -> Array:
         if length <= min(SAME_ROW * float(weights.sum()), RANK_TOLERANCE):
             return implied
         strict = chosen @ rest
-        leaving = (strict > 1e-8 * length) | (strict >= strict.max())
+        leaving = ~(strict <= 1e-8 * length) | (strict >= strict.max())  # one at least, what is no number included
         implied[np.flatnonzero(implied)[leaving]] = False
     return implied
 
