@@ -78,6 +78,14 @@ def _of_parts(function: Callable) -> Callable[..., Any]:
     return jax.jit(call, static_argnums=0, compiler_options=dict(options_here()) or None)
 
 
+def leaf(value: Any, dtype: Any) -> Any:
+    """An array leaf of a compiled program's arguments, left on the host: the call takes it along with all others.
+
+    Sent to the device one by one, the numbers of a plan would take longer than a small solve.
+    """
+    return np.asarray(value, dtype)
+
+
 def in_precision(dtype: Any) -> AbstractContextManager:
     """Where programs are traced and called that compute in `dtype`: 64-bit types are let in for float64 alone."""
     return jax.enable_x64(True) if np.dtype(dtype) == np.float64 else nullcontext()

@@ -16,6 +16,8 @@ from .access import take_rows
 
 IMPL = "threefry2x32"
 
+fold_in = jax.jit(jax.random.fold_in)  # the same keys as without compiling, in one dispatch
+
 
 def draw_rows(
     program: Program,

@@ -129,8 +129,7 @@ class Program(eqx.Module):
 
         They belong to one member, or each to its own where there is one for every row.
         """
-        objective, constraint, *_ = self.sized_contribution(k, x, rows, member)
-        return objective, constraint
+        return self._weighted(rows, self._added(k, self._values(k, x, rows, member)))
 
     def sized_contribution(
         self, k: int, x: jax.Array, rows: Rows, member: Any = 0, shake: jax.Array | None = None
@@ -139,39 +138,48 @@ class Program(eqx.Module):
 
         With `shake`, functions are shaken by it.
         """
-        family, rows = self.families[k], in_type(rows, x.dtype)
-        count = jax.tree.leaves(rows.samples)[0].shape[0]
-        starts = self._starts(family)
-        objective = size = jnp.zeros(count, x.dtype)
-        blocks: dict[int, jax.Array] = {}
-        sizes: dict[int, jax.Array] = {}
+        values = self._values(k, x, rows, member, shake)
+        return self._weighted(rows, (*self._added(k, values), *self._added(k, [jnp.abs(value) for value in values])))
+
+    def _values(self, k: int, x: jax.Array, rows: Rows, member: Any, shake: jax.Array | None = None) -> list[jax.Array]:
+        """The terms of a family at rows, with their factors, shape (n, size of what each feeds)."""
+        family, samples = self.families[k], in_type(rows, x.dtype).samples
+        count = jax.tree.leaves(samples)[0].shape[0]
         known: dict[tuple[Traced, int], jax.Array] = {}
+        found = []
         for term in family.terms:
             factors = jnp.asarray(self.coefficients, x.dtype)[np.asarray(term.coefficients)]
             factor = factors[jnp.asarray(member)[..., None]] if len(family.members) > 1 else factors[0]
             once = (term.fn, term.constants if term.fn.jaxpr.constvars else -1)
             if once not in known:
                 arrays = self.constants[term.constants]
-                each = jax.vmap(lambda row, fn=term.fn, a=arrays: _called(fn, a, shake, x, row))(rows.samples)
+                each = jax.vmap(lambda row, fn=term.fn, a=arrays: _called(fn, a, shake, x, row))(samples)
                 known[once] = each.astype(x.dtype).reshape(count, -1)
-            values = known[once] * factor
+            found.append(known[once] * factor)
+        return found
+
+    def _added(self, k: int, values: list[jax.Array]) -> tuple[jax.Array, jax.Array]:
+        """The terms of a family added up: what feeds F, and what feeds the rows of c."""
+        family = self.families[k]
+        starts = self._starts(family)
+        objective = jnp.zeros(len(values[0]), values[0].dtype)
+        blocks: dict[int, jax.Array] = {}
+        for term, value in zip(family.terms, values, strict=True):
             if term.slots[0] == OBJECTIVE:
-                objective, size = objective + values[:, 0], size + jnp.abs(values[:, 0])
+                objective = objective + value[:, 0]
             else:
                 start = starts[term.slots[0]]
-                blocks[start] = blocks[start] + values if start in blocks else values
-                sizes[start] = sizes[start] + jnp.abs(values) if start in sizes else jnp.abs(values)
-        constraint, its_size = (
-            jnp.concatenate([parts[start] for start in sorted(parts)], axis=1)
-            if parts
-            else jnp.zeros((count, 0), x.dtype)
-            for parts in (blocks, sizes)
-        )
-        found = objective, constraint, size, its_size
-        if rows.weights is not None:
-            weights = rows.weights.astype(x.dtype)
-            return tuple((part.T * weights).T for part in found)
-        return found
+                blocks[start] = blocks[start] + value if start in blocks else value
+        parts = [blocks[start] for start in sorted(blocks)]
+        return objective, jnp.concatenate(parts, axis=1) if parts else jnp.zeros((len(objective), 0), objective.dtype)
+
+    @staticmethod
+    def _weighted(rows: Rows, values: tuple[jax.Array, ...]) -> tuple[Any, ...]:
+        """Values of rows, times their weights."""
+        if rows.weights is None:
+            return values
+        weights = rows.weights.astype(values[0].dtype)
+        return tuple((part.T * weights).T for part in values)
 
     def _starts(self, family: Family) -> dict[int, int]:
         """Where each constraint that the first member feeds begins among the rows that it feeds."""

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..certificate import Certificate
-from ..oracle.draw import words
-from ..oracle.host import fold_in
+from ..oracle.draw import fold_in, words
 from ..oracle.subproblem import Subproblem
 from ..problem import Problem
 from ..solvers.base import BROKEN, EXHAUSTED, FARAWAY, RUNAWAY, VERIFIED, Memory, Solver

@@ -7,11 +7,10 @@ import jax
 import numpy as np
 
 from ..certificate import Tolerance
-from ..compiling import compiled
+from ..compiling import compiled, leaf
 from ..errors import InputError
 from ..oracle import Lagrangian, Surrogate, memory, surrogate
 from ..oracle.evaluator import Evaluator, evaluator_of
-from ..oracle.host import leaf
 from ..oracle.subproblem import Subproblem
 from ..problem import Data, EqualityForm, Problem, Program, agree
 from ..problem.layout import Layout

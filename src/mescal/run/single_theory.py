@@ -12,7 +12,7 @@ import numpy as np
 
 from ..certificate import Certificate
 from ..errors import InputError
-from ..oracle.host import fold_in
+from ..oracle.draw import fold_in
 from ..oracle.subproblem import Subproblem
 from ..sets import Reals
 from ..solvers.base import IRREGULAR, VERIFIED, Goal

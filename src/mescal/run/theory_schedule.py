@@ -23,7 +23,7 @@ import numpy as np
 from ..compiling import compiled
 from ..errors import InputError
 from ..oracle import Lagrangian
-from ..oracle.host import fold_in
+from ..oracle.draw import fold_in
 from ..problem import EqualityForm
 from ..sets import Reals
 from ..solvers.base import Goal

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..checks import check_options
+from ..compiling import leaf
 from ..oracle import Tally, Work
-from ..oracle.host import leaf
 from ..theory.constants import SubproblemConstants
 from ..theory.merit import MeritConstants
 

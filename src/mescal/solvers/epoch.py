@@ -21,11 +21,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..compiling import compiled
+from ..compiling import compiled, leaf
 from ..curvature import Search
 from ..oracle import Lagrangian, Tally, Work
 from ..oracle.draw import as_key, words
-from ..oracle.host import leaf
 from ..oracle.subproblem import Array, Seen, Subproblem
 from .base import (
     BROKEN,

@@ -3,7 +3,7 @@
     x+ = P_X(x - min(1/L, R/|g_x|) g_x),  R = max(1, |x|/10);      s+ = max(0, s - g_s / (al scale^2))
 
 The slack block of the Hessian is al times a diagonal, so slacks have their own, exact step; without it L >= al would make
-the steps in x far too short. The projection stays exact in this metric.
+the steps in x far too short. The projection stays exact in this metric. L is the secant along the solver's own steps, for free.
 """
 
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from ..oracle.draw import as_key, words
 from ..oracle.subproblem import Array, Seen, Subproblem
 
 RADIUS = 1.0  # trust radius while |x| <= 10, then a tenth of |x|: without one, secants from flat regions overshoot
+DECAY = 0.97  # per step: how fast a smoothness that was seen once is forgotten
 REACH = 8.0  # radii that an epoch may move: many steps over one flat region would else never be tested
 LENGTHS = 2.0 ** -np.arange(12)  # of an escape, times max(1, |x|): both signs of each are tried
 DECREASE = 1 / 8  # of |rho| r^2: what an escape of length r must bring; a quarter of what the quadratic model promises
@@ -36,6 +37,13 @@ def gradient_step(
     radius = trust * natural_radius(x)
     length = jnp.minimum(1 / smoothness, radius / jnp.maximum(jnp.linalg.norm(gx), jnp.finfo(z.dtype).tiny))
     return oracle.project(oracle.form.join(x - length * gx, s - gs / slack_curvature(oracle)))
+
+
+def secant(oracle: Lagrangian, change: jax.Array, step: jax.Array) -> jax.Array:
+    """|dg_x| / |dx| along a step in the parameters; 0 for a step of no length."""
+    (gx, _), (dx, _) = oracle.form.split(change), oracle.form.split(step)
+    length = jnp.linalg.norm(dx)
+    return jnp.where(length > 0, jnp.linalg.norm(gx) / jnp.maximum(length, jnp.finfo(dx.dtype).tiny), 0)
 
 
 def natural_radius(x: jax.Array) -> jax.Array:

@@ -44,8 +44,7 @@ from .base import (
     next_progress,
 )
 from .epoch import BACKTRACK, BROKEN_RESETS, FAILURES, FLOOR_DECAY, LOOKED, REGAIN, STEEPEST, TRIGGER
-from .move import REACH
-from .secant import DECAY
+from .move import DECAY, REACH
 from .single_loop.known import RISE, Known, face_of, is_finite, may_rise, room, settled, take_reset, with_slack
 from .single_loop.linear_step import linear_step
 from .single_loop.null_cone import left_along

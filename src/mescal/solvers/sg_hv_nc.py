@@ -27,8 +27,7 @@ from ..curvature import Lanczos, Search
 from ..oracle import Work
 from ..oracle.draw import of_step
 from .epoch import TRIGGER, EpochSolver, Inner, as_data, suited
-from .move import gradient_step, too_far
-from .secant import DECAY, secant
+from .move import DECAY, gradient_step, secant, too_far
 
 BATCH = 2  # thetas at each point of a path
 

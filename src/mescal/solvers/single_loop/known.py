@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from ...compiling import leaf
 from ...oracle import Tally
 from ...oracle.draw import words
-from ...oracle.host import leaf
 from ...oracle.subproblem import Array, Subproblem
 from ...sets import Reals
 from ..epoch import STEEPEST
