@@ -67,7 +67,11 @@ def test_a_value_on_an_edge_belongs_to_the_bin_above():
 def test_design_agrees_with_scikit_learn(dtype):
     rng = np.random.default_rng(1)
     numeric, first, second = rng.normal(size=(40, 2)), rng.choice(["b", "a", ""], 40), rng.choice(["x", "y"], 40)
-    ours = design(numeric, [one_hot("first", levels(first.tolist())), one_hot("second", levels(second.tolist()))], np.dtype(dtype))
+    ours = design(
+        numeric,
+        [one_hot("first", levels(list(map(str, first)))), one_hot("second", levels(list(map(str, second))))],
+        np.dtype(dtype),
+    )
     encoder = OneHotEncoder(sparse_output=False)
     theirs = normalize(np.hstack([numeric, encoder.fit_transform(np.column_stack([first, second]))]))
     assert ours.dtype == dtype
