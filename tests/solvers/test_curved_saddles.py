@@ -65,7 +65,7 @@ def fault(kind, x, tol, g, H, low, A):
     near = A[A @ y > -1.5 * tol * lengths] / lengths[A @ y > -1.5 * tol * lengths, None]
     normal = (2 * x / np.linalg.norm(2 * x))[None]
     ball = normal[: int(kind == "ball" and value > -1.5 * tol)]
-    rows = np.concatenate([-unit[x - low < 1.5 * tol], near, ball])
+    rows = np.concatenate([-unit[x - low < 1.5 * tol], unit[FAR - x < 1.5 * tol], near, ball])
     equal = normal[: int(kind == "sphere")]
     mu, distance = nnls(np.concatenate([rows, equal, -equal, np.zeros((1, SIZE))]).T, -gradient)
     if distance > 4 * tol:
