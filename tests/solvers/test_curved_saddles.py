@@ -25,7 +25,7 @@ def saddle(kind, seed, stream=False):
     """The problem, its start e_0, g, H, lower bounds, rows of linear inequalities, and how the quadratic constraint holds."""
     rng, unit = np.random.default_rng([seed, KINDS.index(kind)]), np.eye(SIZE)
     while True:
-        H = np.float32(rng.standard_normal((SIZE, SIZE)))
+        H = rng.standard_normal((SIZE, SIZE)).astype(np.float32)
         H, g, weak, A = (H + H.T) / 2, np.zeros(SIZE), int(rng.integers(2, SIZE)), np.zeros((0, SIZE))
         low = np.where((np.arange(SIZE) > 0) & (np.arange(SIZE) <= weak) & (kind != "twice"), 0.0, -FAR)
         rows = -unit[low == 0]
