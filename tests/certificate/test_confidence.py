@@ -18,6 +18,7 @@ import scipy.linalg
 import mescal
 from mescal import E, Sampler
 from mescal.certificate import confidence, sampled
+from mescal.certificate.scalars import Frame
 from mescal.oracle.evaluator import evaluator_of
 from mescal.sets import Ball, Box, NonNegative
 
@@ -340,19 +341,19 @@ def test_spreads_of_weighted_rows_match_numpy():
     w = weights / weights.mean()
     centred = lambda values: w[:, None] * (values - np.average(values, axis=0, weights=weights))
     gradients = rows[:, :2] * x + rows[:, 2:] * [1, 0]
-    found = confidence.moments(judge, sources, (True,), x, np.zeros(0))
+    found = confidence.moments(judge, sources, (True,), x, np.zeros(0), Frame.none(x.size))
     expected = np.linalg.eigvalsh(centred(gradients).T @ centred(gradients) / 60 / 59)
     assert found.gradient.trace == pytest.approx(expected.sum())
     assert found.gradient.norm == pytest.approx(expected.max())
     values = 0.5 * rows[:, :2] @ x**2 + rows[:, 2] * x[0]
     assert found.objective == pytest.approx(np.mean(centred(values[:, None]) ** 2) / 59)
     spread = np.mean(centred(rows[:, :2]) ** 2, axis=0).max() / 60  # Hessians are diagonal
-    found, reach = confidence.hessian_spread(judge, (True,), x, np.zeros(0), 0)
+    found, reach = confidence.hessian_spread(judge, (True,), x, np.zeros(0), Frame.none(x.size), 0)
     assert found == pytest.approx(1.2 * spread, rel=0.03)
     assert np.abs(centred(rows[:, :2])).max() / 60 * 0.5 <= reach <= 60**0.25 * np.abs(centred(rows[:, :2])).max() / 60
     u = np.array([0.6, 0.8])
     along = np.mean(centred(rows[:, :2] @ u[:, None] ** 2) ** 2) / 59
-    assert confidence.directional(judge, (True,), x, np.zeros(0), u) == pytest.approx(along)
+    assert confidence.directional(judge, (True,), x, np.zeros(0), Frame.none(x.size), u) == pytest.approx(along)
 
 
 def rate(x, row):
@@ -371,7 +372,7 @@ def test_spreads_of_groups_with_one_function_match_numpy():
     program, _ = problem.bind(x)
     assert len(program.families) == 1
     judge, sources, noisy = evaluator_of(problem, program), problem.sources, (True, True, True)
-    found = confidence.moments(judge, sources, noisy, x, weight)
+    found = confidence.moments(judge, sources, noisy, x, weight, Frame.none(x.size))
     slopes = [(1 - np.tanh(rows @ x) ** 2)[:, None] * rows for rows in groups]
     variances = [np.var(np.tanh(rows @ x)) / (len(rows) - 1) for rows in groups]
     np.testing.assert_allclose(found.constraint, np.diag(variances), rtol=1e-12, atol=1e-16)
@@ -384,8 +385,8 @@ def test_spreads_of_groups_with_one_function_match_numpy():
     for w, rows in zip(weight, groups, strict=True):
         t = np.tanh(rows @ x)
         along += w**2 * np.var(-2 * t * (1 - t**2) * (rows @ u) ** 2) / (len(rows) - 1)
-    assert confidence.directional(judge, noisy, x, weight, u) == pytest.approx(along)
-    one = confidence.moments(judge, sources, (False, True, False), x, weight)
+    assert confidence.directional(judge, noisy, x, weight, Frame.none(x.size), u) == pytest.approx(along)
+    one = confidence.moments(judge, sources, (False, True, False), x, weight, Frame.none(x.size))
     np.testing.assert_allclose(one.constraint, np.diag([0, variances[1], 0]), rtol=1e-12, atol=1e-16)
 
 

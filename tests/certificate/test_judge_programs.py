@@ -7,6 +7,7 @@ import pytest
 import mescal
 from mescal import E
 from mescal.certificate import confidence
+from mescal.certificate.scalars import Frame
 from mescal.compiling import options_here
 from mescal.oracle import evaluator
 from mescal.oracle.evaluator import BLOCK_ROWS, evaluator_of
@@ -64,7 +65,7 @@ def test_spreads_take_passes_whose_number_does_not_grow_with_groups(monkeypatch)
                 return lambda *arguments: calls.append(0) or call(*arguments)
 
             patch.setattr(evaluator.Part, "sums", counted)
-            confidence.moments(judge, problem.sources, noisy, X, weight)
-            confidence.directional(judge, noisy, X, weight, X)
+            confidence.moments(judge, problem.sources, noisy, X, weight, Frame.none(X.size))
+            confidence.directional(judge, noisy, X, weight, Frame.none(X.size), X)
         counts.append(len(calls))
     assert counts == [4, 4]

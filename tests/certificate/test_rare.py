@@ -11,6 +11,7 @@ import pytest
 import mescal
 from mescal import E, Sampler
 from mescal.certificate import confidence
+from mescal.certificate.scalars import Frame
 from mescal.oracle.evaluator import Evaluator
 from mescal.problem import Population
 
@@ -45,7 +46,7 @@ def test_offsets_cost_no_digits(offset):
     program, x = problem.bind(np.ones(1))
     population = Population(rows)
     judge = Evaluator.of(program, [population])
-    found = confidence.moments(judge, [population], (True,), x, np.zeros(0))
+    found = confidence.moments(judge, [population], (True,), x, np.zeros(0), Frame.none(x.size))
     n = len(rows) * (len(rows) - 1)
     assert found.gradient.trace == pytest.approx(np.var(rows[:, 0]) * len(rows) / n, rel=1e-6)
     assert found.objective == pytest.approx(np.var(rows.sum(1)) * len(rows) / n, rel=1e-6)

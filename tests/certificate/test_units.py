@@ -10,7 +10,7 @@ import pytest
 
 import mescal
 from mescal import E
-from mescal.certificate.scalars import units_of_scalars
+from mescal.certificate.scalars import frame_of
 from mescal.sets import Box
 
 UNITS = [1e-6, 1.0, 1e6]
@@ -126,29 +126,40 @@ def test_an_equality_decides_the_same_in_any_unit(source, unit):
 
 @pytest.mark.parametrize("unit", [1.0, 1e3, 1e6])
 def test_a_scalar_in_a_small_unit_hides_no_saddle(unit):
-    """1 + a x^2 + y^2 as a ratio whose denominator unit (2 + x) is a scalar beside x: 2a along x, in a length between 1 and 2."""
+    """1 + a x^2 + y^2 as a ratio whose denominator unit (2 + x) is a scalar beside x, and follows it: 2a along x."""
     for a in (-1.0, 1.0):
         rows = np.array([[unit, a]])
         above = E(lambda x, r: r[0] * (2 + x[0]) * (1 + r[1] * x[0] ** 2 + x[1] ** 2), over=rows)
-        found = certified(mescal.Problem(above / E(lambda x, r: r[0] * (2 + x[0]), over=rows)), [0, 0])
-        assert found.passes(TOLERANCE) == (a > 0), found
-        assert found.curvature.lower <= a and abs(found.curvature.value) == pytest.approx(1, rel=1e-6)
+        decides(certified(mescal.Problem(above / E(lambda x, r: r[0] * (2 + x[0]), over=rows)), [0, 0]), 2 * a)
 
 
-def test_scalars_count_in_the_units_in_which_they_move_as_x_does():
-    """t = 3000 x + 4000 y, and s = 10 t by two rows; without the second, (s - 7 y)^2 - 49 y^2 keeps s within 14 y."""
+def test_scalars_follow_x_in_coordinates_in_which_they_move_as_it_does():
+    """t = 3000 x + 4000 y, and s = 10 t by two rows; without the second, (s - 7 y)^2 - 49 y^2 is smallest at s = 7 y."""
     rows = np.array([[3000.0, 4000.0, 0.0, -1.0], [0.0, 0.0, -1.0, 10.0]])
-    H = np.zeros((4, 4))
-    none = np.zeros(2)
-    np.testing.assert_allclose(units_of_scalars(2, rows, none, H.__matmul__), [1, 1, 5e4, 5e3])
+    H, free = np.zeros((4, 4)), np.zeros(2, bool)
+
+    def found(rows, H=H, ended=free, determined=(1, 0)):
+        return frame_of(2, rows, np.array(determined)[: len(rows)], np.zeros(len(rows)), H.__matmul__, ended)
+
+    both = found(rows)
+    np.testing.assert_allclose(both.follow, [[3e4, 4e4], [3e3, 4e3]])
+    np.testing.assert_allclose(both.units, [5e4, 5e3])
+    assert both.loosened == 1 and found(rows, ended=~free).loosened == 3 and not found(rows, ended=~free).follow.any()
     H[1, 2] = H[2, 1] = -14.0
     H[2, 2] = 2.0
-    np.testing.assert_allclose(units_of_scalars(2, rows[:1], none[:1], H.__matmul__), [1, 1, 14, 5e3])
+    by_curvature = found(rows[:1])
+    np.testing.assert_allclose(by_curvature.follow, [[0, 7], [3e3, 4e3]])
+    np.testing.assert_allclose(by_curvature.units, [7, 5e3])
     # a slow one, and one that nothing determines, count in their own
-    np.testing.assert_allclose(
-        units_of_scalars(2, 1e-6 * rows[:1] + [0, 0, 0, -1], none[:1], np.zeros((4, 4)).__matmul__), 1
-    )
-    assert units_of_scalars(0, rows, none, H.__matmul__) is None
+    np.testing.assert_allclose(found(1e-6 * rows[:1] + [0, 0, 0, -1], 0 * H).units, 1)
+    # two rows that are one do not tell how both follow, nor does one that determines nothing
+    assert not found(rows[[1, 1]], 0 * H).follow.any() and not found(rows[:1], 0 * H, determined=(-1,)).follow.any()
+    # T, its inverse and its transpose
+    d, g = np.arange(1.0, 5.0), np.array([0.5, -1.0, 2.0, 3.0])
+    np.testing.assert_allclose(both.inward(both.outward(d)), d)
+    assert both.slope(g) @ d == pytest.approx(g @ both.outward(d))
+    assert d @ both.matrix(H) @ d == pytest.approx(both.outward(d) @ H @ both.outward(d))
+    np.testing.assert_allclose(both.product(H.__matmul__)(np.eye(4)), both.matrix(H))
 
 
 def test_where_the_hessian_is_not_formed_lengths_are_the_same():
@@ -167,3 +178,52 @@ def test_a_box_that_pushes_beside_a_steep_inactive_row():
     rows = {"far": 1e6 * (E(lambda x: x[0] + x[1]) - 9) <= 0}
     problem = mescal.Problem(E(lambda x: x[0]) - SECOND, rows, Box(np.array([0.0, -1.0]), 1.0))
     decides(certified(problem, [0, 0]), -2.0)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e3, 1e6])
+def test_a_scalar_in_a_small_unit_hides_no_slope(unit):
+    """a x as a ratio whose denominator unit (2 + x) is a scalar beside x: a multiplier of a/unit would turn the slope into one of
+    the scalar, where it is as small as the unit makes it. What is reported is the slope of the ratio.
+    """
+    for a in (0.012, 1.0):
+        rows = np.array([[unit, a]])
+        above = E(lambda x, r: r[0] * (2 + x[0]) * r[1] * x[0], over=rows)
+        found = certified(mescal.Problem(above / E(lambda x, r: r[0] * (2 + x[0]), over=rows)), [0.0])
+        assert not found.passes(TOLERANCE), found
+        assert found.stationarity.value == pytest.approx(a, rel=1e-6)
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=["population", "stream"])
+@pytest.mark.parametrize("unit", [1.0, 1e3])
+def test_groups_in_a_small_unit_hide_no_slope(source, unit):
+    """The worst of one group, unit (x - 0.98 x): a multiplier of 0.98 leaves a slope of 0.02 per unit of the scalar alone."""
+    group = E(lambda x, r: x[0] + r[0], over=source)
+    problem = mescal.Problem(mescal.worst([unit * group]) - 0.98 * unit * E(lambda x: x[0]))
+    found = certified(problem, [0.0])
+    assert not found.passes(TOLERANCE), found
+    assert found.stationarity.value == pytest.approx(0.02 * unit, rel=0.01)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e6])
+def test_a_function_of_expectations_has_no_kink_in_any_unit(unit):
+    """-|y| / unit with y = E[unit x]: a maximum, and at another slope of the kink, too."""
+    rows = np.array([[unit]])
+    mean = E(lambda x, r: r[0] * x[0], over=rows)
+    for slope in (0.0, 1.0):
+        steep = mescal.of(lambda y, r=unit: -jax.numpy.abs(y) / r, mean) + slope * E(lambda x: x[0])
+        found = certified(mescal.Problem(steep), [0.0])
+        assert not found.passes(TOLERANCE), found
+        assert any("kink" in sentence for sentence in found.warnings)
+
+
+def test_groups_of_tails_hide_no_slope_in_any_unit():
+    """The worst of one tail: a scalar that a row determines by one that is a minimiser."""
+    steep = {}
+    for unit in (1.0, 1e4):
+        rows = np.linspace(0, 1, 20)
+        tail = mescal.cvar(lambda x, r, unit=unit: unit * (x[0] + r), 0.5, over=rows, width=0.1 * unit)
+        problem = mescal.Problem(mescal.worst([tail]) - 0.98 * unit * E(lambda x: x[0]))
+        found = certified(problem, [0.0])
+        assert not found.passes(TOLERANCE), found
+        steep[unit] = found.stationarity.value
+    assert steep[1.0] == pytest.approx(0.02, rel=0.05) and steep[1e4] == pytest.approx(1e4 * steep[1.0], rel=1e-3)

@@ -8,6 +8,7 @@ import pytest
 import mescal
 from mescal import E
 from mescal.certificate import confidence
+from mescal.certificate.scalars import Frame
 from mescal.oracle import evaluator
 from mescal.oracle.evaluator import Evaluator, evaluator_of
 from mescal.problem import Population
@@ -82,7 +83,7 @@ def test_blocks_of_draws_make_the_mean_of_all(draws, monkeypatch, tmp_path):
     np.testing.assert_allclose(looks.hessian_times(x, WEIGHT, DIRECTIONS), hessian @ DIRECTIONS, rtol=1e-12)
     assert looks.full_pass == 40
     # sums over all draws: the variance of the mean objective
-    found = confidence.moments(looks, populations, (True, False, False), x, WEIGHT)
+    found = confidence.moments(looks, populations, (True, False, False), x, WEIGHT, Frame.none(x.size))
     values = 0.5 * np.sum((X - ROWS[first]) ** 2, axis=1)
     assert found.objective == pytest.approx(np.var(values) / 39, rel=1e-12)
 

@@ -9,7 +9,7 @@ from ..oracle.work import Tally
 from .certificate import Certificate, Measured
 from .diagnosis import diagnose
 from .feasible import Feasible
-from .request import DEFAULT_TOLERANCE, Request
+from .request import DEFAULT_TOLERANCE, Request, Settled
 from .second_order import Situation
 
 
@@ -23,14 +23,17 @@ def assemble(
     objective: Measured,
     confidence: float | None,
     work: Tally,
-    slack: np.ndarray,
+    settled: Settled,
     direction: np.ndarray | None = None,
 ) -> Certificate:
-    """The certificate of a point; `slack` (m rows) is what is reported, unscaled."""
-    layout, multipliers = request.program.layout, situation.multipliers
+    """The certificate of a point in the coordinates that are settled; a slack (m rows) is reported as it is settled."""
+    layout, (multipliers, slack, frame), size = request.program.layout, settled, request.x.size
+    if direction is not None:
+        direction = frame.outward(direction[:size])
+        direction = direction / np.linalg.norm(direction) if frame.count else direction
     violation = point.constraint + slack
     push = np.linalg.norm(request.project_tangent(-violation @ point.jacobian)) if violation.size else 0.0
-    size = np.linalg.norm(violation)
+    length = np.linalg.norm(violation)
     signed = (multipliers if request.multipliers is None else request.multipliers)[request.inequality]
     by_name = {n: v for n, v in layout.by_name(slack).items() if layout.kinds[layout.names.index(n)] == "<="}
     tangent, at = situation.tangent, request.program.parameters.unflatten(request.x)
@@ -43,7 +46,7 @@ def assemble(
         complementarity=feasible.complementarity,
         curvature=curvature[request.cone],
         relative_stationarity=stationarity.scaled(
-            max(1.0, float(np.linalg.norm(request.x))), "stationarity * max(1, |x|)"
+            max(1.0, float(np.linalg.norm(request.x[: size - request.scalars]))), "stationarity * max(1, |x|)"
         ),
         objective=objective,
         cone=request.cone,
@@ -54,11 +57,11 @@ def assemble(
         dual_sign=float(np.min(signed, initial=np.inf)),
         jacobian_singular=float(np.linalg.svd(point.jacobian, compute_uv=False).min(initial=np.inf)),
         multiplier_norm=float(np.linalg.norm(multipliers)),
-        regularity=float(push / size) if size > 0 else float("inf"),
+        regularity=float(push / length) if length > 0 else float("inf"),
         active_bounds=0 if tangent is None else int((tangent.lower | tangent.upper).sum() + len(tangent.inequalities)),
         penalty=request.penalty,
         confidence=confidence,
-        direction=None if direction is None or curvature[request.cone].value >= 0 else direction[: request.x.size],
+        direction=None if curvature[request.cone].value >= 0 else direction,
         work=work,
         terms={name: constraint.terms_at(at) for name, constraint in request.problem.constraints.items()},
     )

@@ -6,6 +6,7 @@ Exact, in float64, on finite populations; with confidence bounds where only samp
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from .certificate import Certificate, Measured
 from .feasible import feasible
 from .multipliers import stationarity_of
 from .quotients import mismatch
-from .request import DEFAULT_TOLERANCE, Request, check_request
+from .request import DEFAULT_TOLERANCE, Request, Settled, check_request
 from .rounded import Rounded, widened
 from .sampled import certify_from_samples
 from .tolerance import Tolerance
@@ -96,15 +97,18 @@ def _missing(request: Request, certificate: Certificate) -> list[str]:
 def _exact(request: Request) -> Certificate:
     judge = evaluator_of(request.problem, request.program)
     point = judge.at(request.x)
-    multipliers, slack = request.choose(point)
+    settled = request.settle(judge, point)
+    multipliers, slack, frame = settled
+    point = frame.look(point)
     how = f"exact over {judge.full_pass} rows" if request.problem.sources else "exact"
     stationarity = stationarity_of(multipliers, point.gradient, point.jacobian, request.project_tangent)
-    off = Rounded.at(judge, request.x, point, multipliers, request.tolerance or DEFAULT_TOLERANCE)
-    situation = request.situation(point, multipliers, slack, off.stationarity)
-    for hessian in _hessians(request, judge, multipliers, off):
-        off, situation = hessian.off, situation.measured_by(hessian.times)
+    stationarity *= frame.loosened**0.5
+    off = Rounded.at(judge, request, point, settled)
+    situation = request.situation(point, settled, off.stationarity)
+    for hessian in _hessians(request, judge, settled, off):
+        off = hessian.off
         # quotients first: without them nothing passes, however much time curvatures have
-        doubts = mismatch(request, judge, point, multipliers, hessian.times, off)
+        doubts = mismatch(request, judge, point, settled, hessian.times, off)
         found = second_order.curvatures(
             situation, hessian.matrix, hessian.times, request.resolution, request.seed, request.cone, request.budget
         )
@@ -122,7 +126,7 @@ def _exact(request: Request) -> Certificate:
         Measured(point.objective, point.objective - off.objective, point.objective + off.objective, how),
         None,
         judge.tally,
-        slack,
+        settled,
         found[request.cone].direction,
     )
     return replace(certificate, warnings=(*doubts.sentences, *certificate.warnings))
@@ -137,27 +141,29 @@ class _Hessian(NamedTuple):
     is_tried: bool = False  # and another one comes after it, where it does not decide
 
 
-def _hessians(request: Request, judge: Evaluator, multipliers: np.ndarray, off: Rounded) -> Iterator[_Hessian]:
+def _hessians(request: Request, judge: Evaluator, settled: Settled, off: Rounded) -> Iterator[_Hessian]:
     """Hessians to be tried in turn, the cheaper ones first: products alone, where forming it takes one for every parameter and
     Lanczos fewer; one whose Gram matrices are in float32, where that is much cheaper and a tolerance is there to be decided;
     the exact one, formed where it is small and there is time.
     """
+    multipliers, _, frame = settled
+    product = frame.product(partial(judge.hessian_times, request.x, multipliers))
     dense = request.x.size <= second_order.DENSE_SIZE
     if dense and second_order.by_products(request.x.size, lambda: judge.is_gram(request.x, multipliers)):
-        yield _Hessian(None, lambda v: judge.hessian_times(request.x, multipliers, v), off, True)
+        yield _Hessian(None, product, off, True)
         if request.budget.over:
             return
     roughness = judge.roughness(request.x.size) if dense else None
     if roughness is not None and request.tolerance is not None:
-        matrix = judge.hessian(request.x, multipliers, rough=True)
+        matrix = frame.matrix(judge.hessian(request.x, multipliers, rough=True))
         yield _Hessian(matrix, matrix.__matmul__, replace(off, hessian=off.hessian * (1 + roughness)), True)
         if request.budget.over:
             return
     if _forms_hessian(request, judge):
-        matrix = judge.hessian(request.x, multipliers)
+        matrix = frame.matrix(judge.hessian(request.x, multipliers))
         yield _Hessian(matrix, matrix.__matmul__, off)
     else:
-        yield _Hessian(None, lambda v: judge.hessian_times(request.x, multipliers, v), off)
+        yield _Hessian(None, product, off)
 
 
 def _decides(request: Request, measured: Measured) -> bool:

@@ -135,16 +135,6 @@ class Cone:
         whole = np.linalg.norm(self.equalities, axis=1)
         return lengths > np.where(self.errors > 0, self.errors, RESTRICTION_TOLERANCE * whole)
 
-    def scaled(self, units: Array) -> "Cone":
-        """The same cone in coordinates d_i / units_i."""
-        assert self.errors is not None
-        return replace(
-            self,
-            equalities=self.equalities * units,
-            inequalities=self.inequalities * units,
-            errors=self.errors * units.max(initial=1.0),
-        )
-
     def violation(self, direction: Array) -> float:
         """The largest violation of a condition of the cone by `direction`, rows taken at unit length."""
         d = np.asarray(direction, dtype=np.float64)

@@ -34,6 +34,7 @@ from ..oracle.batch import masked
 from ..oracle.evaluator import Evaluator
 from ..problem import Program, Rows
 from .budget import ENDLESS, Budget
+from .scalars import Frame
 
 FULL_COVARIANCE = (
     512  # parameters up to which covariances are formed; beyond, only their trace, and their shape from few rows
@@ -94,11 +95,19 @@ def rare(reach: float, logarithm: float) -> float:
 
 
 def moments(
-    judge: Evaluator, populations: Sequence[Any], noisy: tuple[bool, ...], x: np.ndarray, weight: np.ndarray
+    judge: Evaluator,
+    populations: Sequence[Any],
+    noisy: tuple[bool, ...],
+    x: np.ndarray,
+    weight: np.ndarray,
+    frame: Frame,
 ) -> Moments:
-    """Covariances of the means over the judge's rows, noisy sources alone: two passes over them, of all members together."""
+    """Covariances of the means over the judge's rows, noisy sources alone: two passes over them, of all members together.
+
+    Derivatives are those in the coordinates of a frame, here and below.
+    """
     m, full = judge.program.layout.size, x.size <= FULL_COVARIANCE
-    body, given, families = _moment_sums(full), (x, weight), _noisy_families(judge, noisy)
+    body, given, families = _moment_sums(full), (x, weight, frame), _noisy_families(judge, noisy)
     shares = [_shares(judge, noisy, k) for k in families]
     nothing = [
         (np.zeros(g), np.zeros((g, p)), np.zeros((g, x.size)), np.zeros((g, p, x.size)))
@@ -130,7 +139,7 @@ def moments(
                 continue
             with jax.enable_x64(True):
                 rows = _first_rows(populations[judge.program.families[k].members[member]], GRAM_ROWS)
-                gram = _gram(judge.program, k, member, rows, jnp.asarray(x), jnp.asarray(weight))
+                gram = _gram(judge.program, k, member, rows, *jax.tree.map(jnp.asarray, given))
             spread = spread.plus(Spread.of(np.asarray(gram)), float(_centred(square_of_weights, *g[:3])), n - 1)
     judge.count("gradient", values=1, gradients=1)
     found = Spread.of(covariance) if full else spread
@@ -189,11 +198,11 @@ def _moment_sums(full: bool):
     """
 
     def body(rows: Rows, mask, member, program: Program, k: int, shared, mine):
-        (x, weight), (share, off) = shared, mine
+        (x, weight, frame), (share, off) = shared, mine
         w = masked(_row_weights(rows, x.dtype), mask)
         parts = [
             masked(part, mask) - jnp.tensordot(w, less, 0)
-            for part, less in zip(_each_row(k, member, rows, program, x, weight), off, strict=True)
+            for part, less in zip(_each_row(k, member, rows, program, x, weight, frame), off, strict=True)
         ]
         found = [_sums_of(w, part, outer) for part, outer in zip(parts, (False, True, False, False), strict=True)]
         return (w @ w, jnp.sum(w), *found), share * parts[2].T @ parts[2] if full else jnp.zeros((), x.dtype)
@@ -202,15 +211,17 @@ def _moment_sums(full: bool):
 
 
 @compiled
-def _gram(program: Program, k: int, member: int, rows: Rows, x: jax.Array, weight: jax.Array) -> jax.Array:
+def _gram(
+    program: Program, k: int, member: int, rows: Rows, x: jax.Array, weight: jax.Array, frame: Frame
+) -> jax.Array:
     """Gram matrix of centred gradients of a few rows: the nonzero eigenvalues of their covariance."""
-    g = _each_row(k, member, rows, program, x, weight)[2]
+    g = _each_row(k, member, rows, program, x, weight, frame)[2]
     centred = g - _row_weights(rows, x.dtype)[:, None] * jnp.mean(g, 0)
     return centred @ centred.T / centred.shape[0]
 
 
 def _each_row(
-    k: int, member: Any, rows: Rows, program: Program, x: jax.Array, weight: jax.Array
+    k: int, member: Any, rows: Rows, program: Program, x: jax.Array, weight: jax.Array, frame: Frame
 ) -> tuple[jax.Array, ...]:
     """For every row: f, what it adds to the rows of c that its member feeds, gradient of f + weight . c, Jacobian of these rows."""
     fed = program.fed_rows(k, member)
@@ -221,7 +232,7 @@ def _each_row(
         jacobian = jax.vmap(lambda e: pull((jnp.zeros_like(f), e))[0])(jnp.eye(c.size, dtype=x.dtype))
         jacobian = jacobian.reshape(c.size, x.size)
         gradient = pull((jnp.ones_like(f), jnp.zeros_like(c)))[0] + weight[fed] @ jacobian
-        return f, c, gradient, jacobian
+        return f, c, frame.slope(gradient), frame.slope(jacobian.T).T
 
     return jax.vmap(one)(rows)
 
@@ -237,7 +248,13 @@ def _first_rows(population: Any, count: int) -> Rows:
 
 
 def hessian_spread(
-    judge: Evaluator, noisy: tuple[bool, ...], x: np.ndarray, weight: np.ndarray, seed: int, budget: Budget = ENDLESS
+    judge: Evaluator,
+    noisy: tuple[bool, ...],
+    x: np.ndarray,
+    weight: np.ndarray,
+    frame: Frame,
+    seed: int,
+    budget: Budget = ENDLESS,
 ) -> tuple[float, float]:
     """v = sum_k |E (H_i - H)^2| / n_k and sum_k b_k / n_k, over all rows of noisy sources.
 
@@ -253,12 +270,13 @@ def hessian_spread(
     lengths, fourths = [np.zeros(len(n)) for n in sizes], [np.zeros(len(n)) for n in sizes]
     for step in range(POWER_STEPS if families else 0):
         at = [v / np.maximum(np.linalg.norm(v, axis=1, keepdims=True), 1e-300) for v in at]
-        means = [first / n for (first, *_), n in zip(_deviations(judge, families, x, weight, at), sizes, strict=True)]
-        found = _deviations(judge, families, x, weight, at, means, twice=True)
+        first_of = _deviations(judge, families, x, weight, frame, at)
+        means = [first / n for (first, *_), n in zip(first_of, sizes, strict=True)]
+        found = _deviations(judge, families, x, weight, frame, at, means, twice=True)
         at = [square / n for (_, square, *_), n in zip(found, sizes, strict=True)]
         if weighted:
             along = [share / n for (_, _, share, *_), n in zip(found, sizes, strict=True)]
-            less = _deviations(judge, families, x, weight, along)
+            less = _deviations(judge, families, x, weight, frame, along)
             at = [v - first / n for v, (first, *_), n in zip(at, less, sizes, strict=True)]
         judge.count("hvp", times=3, values=1, gradients=1, hvps=1)
         before, lengths = lengths, [np.linalg.norm(v, axis=1) for v in at]
@@ -280,6 +298,7 @@ def _deviations(
     families: list[int],
     x: np.ndarray,
     weight: np.ndarray,
+    frame: Frame,
     directions: list[np.ndarray],
     means: list[np.ndarray] | None = None,
     offsets: list[np.ndarray] | None = None,
@@ -290,11 +309,13 @@ def _deviations(
     means = [np.zeros_like(v) for v in directions] if means is None else means
     offsets = [np.zeros(len(v)) for v in directions] if offsets is None else offsets
     own = list(zip(directions, means, offsets, strict=True))
-    found = judge.sums(_product_sums, families, (x, weight, float(twice)), own, first)
+    found = judge.sums(_product_sums, families, (x, weight, frame, float(twice)), own, first)
     return [each for each, _ in found]
 
 
-def _row_products(k: int, member: Any, rows: Rows, program: Program, x: jax.Array, weight: jax.Array) -> Any:
+def _row_products(
+    k: int, member: Any, rows: Rows, program: Program, x: jax.Array, weight: jax.Array, frame: Frame
+) -> Any:
     """A function that maps a vector for each row to the products of the rows' Hessians with them."""
     fed = weight[program.fed_rows(k, member)]
 
@@ -305,7 +326,7 @@ def _row_products(k: int, member: Any, rows: Rows, program: Program, x: jax.Arra
             (f, c), pull = jax.vjp(lambda p: program.contribution(k, p, single, member), y)
             return pull((jnp.ones_like(f), jnp.broadcast_to(fed, c.shape)))[0]
 
-        return jax.jvp(gradient, (x,), (v,))[1]
+        return frame.slope(jax.jvp(gradient, (x,), (frame.outward(v),))[1])
 
     return lambda vectors: jax.vmap(one)(rows, vectors)
 
@@ -314,8 +335,8 @@ def _product_sums(rows: Rows, mask, member, program: Program, k: int, shared, mi
     """Sums over the rows of one member, for D_i v = H_i v - w_i `mean`: of D_i v, of H_i D_i v where `twice` (zeros otherwise), of
     w_i D_i v, of |D_i v|^4; then of w^2, of w, and those of `_sums_of` for q_i = v'H_i v - w_i `off`.
     """
-    (x, weight, twice), (v, mean, off) = shared, mine
-    products = _row_products(k, member, rows, program, x, weight)
+    (x, weight, frame, twice), (v, mean, off) = shared, mine
+    products = _row_products(k, member, rows, program, x, weight, frame)
     w = masked(_row_weights(rows, x.dtype), mask)
     along = masked(products(jnp.broadcast_to(v, (w.size, v.size))), mask)
     deviations = along - w[:, None] * mean
@@ -333,14 +354,17 @@ def matrix_radius(v: float, dimension: int, failure: float, reach: float = 0.0) 
     return float(np.sqrt(2 * v * logarithm) + rare(reach, logarithm))
 
 
-def directional(judge: Evaluator, noisy: tuple[bool, ...], x: np.ndarray, weight: np.ndarray, u: np.ndarray) -> float:
+def directional(
+    judge: Evaluator, noisy: tuple[bool, ...], x: np.ndarray, weight: np.ndarray, frame: Frame, u: np.ndarray
+) -> float:
     """The variance of u'Hu, a mean over the judge's rows: for an upper bound along a direction fixed beforehand."""
     families = _noisy_families(judge, noisy)
     at = [np.tile(u, (len(judge.sizes[k]), 1)) for k in families]
-    first = [forms for *_, forms in _deviations(judge, families, x, weight, at, first=True)]
+    first = [forms for *_, forms in _deviations(judge, families, x, weight, frame, at, first=True)]
     off = [total / np.maximum(count, 1.0) for _, count, total, *_ in first]
     variance = 0.0
-    for k, (*_, forms) in zip(families, _deviations(judge, families, x, weight, at, offsets=off), strict=True):
+    second = _deviations(judge, families, x, weight, frame, at, offsets=off)
+    for k, (*_, forms) in zip(families, second, strict=True):
         for n, member in _noisy_members(judge, noisy, k):
             ww, _, *q = (part[member] / n for part in forms)
             variance += float(_centred(ww, *q[:3])) / (n - 1)

@@ -55,9 +55,7 @@ def lower_end(
     values = np.linalg.svd(relaxed_rows(name, cautious, SLOW), compute_uv=False)
     counted = values[values > 1e-10 * values.max(initial=0.0)]
     unit = max(norm, 1e-300) / (errors.jacobian * counted.min(initial=np.inf)) if counted.size else 0.0
-    longest = 1.0 if situation.units is None or name != "critical" else float(situation.units.max())
-    longest *= (1 + situation.scalars) ** 0.5  # a direction is no longer than so beside its part in x
-    error = errors.jacobian * (longest if name == "critical" else 1.0)
+    error = errors.jacobian * (situation.loosened**0.5 if name == "critical" else 1.0)
     relaxed = (evaluate(cautious, r * unit).lower - r * unit * error**2 for r in PENALTIES)
     return max(relaxed) - errors.hessian
 

@@ -20,8 +20,9 @@ import numpy as np
 from ..oracle.evaluator import Evaluator
 from ..oracle.look import At
 from .certificate import Measured
-from .request import DEFAULT_TOLERANCE, Request
+from .request import DEFAULT_TOLERANCE, Request, Settled
 from .rounded import Rounded
+from .scalars import Frame
 from .smooth import surely_smooth
 
 DIRECTIONS = 2  # random ones, each taken both ways
@@ -78,15 +79,19 @@ def mismatch(
     request: Request,
     judge: Evaluator,
     point: At,
-    multipliers: np.ndarray,
+    settled: Settled,
     product: Callable[[np.ndarray], np.ndarray],
     off: Rounded,
 ) -> Mismatch:
-    """What difference quotients at x say of the derivatives; `product` maps v to H v, H that of the Lagrangian."""
+    """What difference quotients at x say of the derivatives; `product` maps v to H v, H that of the Lagrangian.
+
+    All is in the coordinates that are settled: steps, and the look at x.
+    """
+    multipliers, _, frame = settled
     x, tolerance = request.x, request.tolerance or DEFAULT_TOLERANCE
     if not np.isfinite(point.objective) or surely_smooth(request.program):
         return Mismatch()
-    unit = float(np.abs(x).max(initial=0.0)) or 1.0
+    unit = float(np.abs(frame.inward(x)).max(initial=0.0)) or 1.0
     here = Seen(point.objective, point.constraint, point.gradient + multipliers @ point.jacobian)
     wanted = SHARPNESS * np.sqrt(x.size) * off.objective / tolerance.gradient
     h = float(np.clip(wanted, SHORTEST * unit, LONGEST * unit))
@@ -98,7 +103,7 @@ def mismatch(
     random = np.random.default_rng([request.seed, 5]).standard_normal((DIRECTIONS, x.size))
     ways = [request.project_tangent(z) for z in (*random, *-random)]
     ways = [along / np.linalg.norm(along) for along in ways if np.linalg.norm(along) > 0]
-    near = _Near(request, judge, point, here, multipliers, product, off)
+    near = _Near(request, judge, point, here, multipliers, product, off, frame)
     worst: list[Worst] = [Worst(), Worst()]  # of slopes and of bends
     for along, (first, errors) in zip(ways, near.quotients([h * along for along in ways]), strict=True):
         if all(a <= limit + 4 * error for a, limit, error in zip(first, limits, errors, strict=True)):
@@ -132,13 +137,18 @@ class _Near:
     multipliers: np.ndarray
     product: Callable[[np.ndarray], np.ndarray]
     off: Rounded
+    frame: Frame
 
     def seen(self, points: list[np.ndarray]) -> list[Seen]:
         """What is found there; always as many points together, so that one program serves all."""
         together = 2 * DIRECTIONS
         assert len(points) <= together
         f, c, slope = self.judge.beside(np.stack([*points, *points[-1:] * (together - len(points))]), self.multipliers)
-        return [Seen(float(f[k]), c[k], slope[k]) for k in range(len(points))]
+        return [Seen(float(f[k]), c[k], self.frame.slope(slope[k])) for k in range(len(points))]
+
+    def end(self, step: np.ndarray) -> np.ndarray:
+        """The point of X next to x + step."""
+        return self.request.project(self.request.x + self.frame.outward(step))
 
     def quotients(self, steps: list[np.ndarray]) -> list[tuple[tuple, tuple]]:
         """For every step: a (the worst of f and the rows of c) and b at the point of X next to x + step, and what rounding may make
@@ -146,11 +156,11 @@ class _Near:
         """
         if not steps:
             return []
-        ends = [self.request.project(self.request.x + step) for step in steps]
+        ends = [self.end(step) for step in steps]
         return [self._quotient(*given) for given in zip(steps, ends, self.seen(ends), strict=True)]
 
     def _quotient(self, step: np.ndarray, end: np.ndarray, there: Seen) -> tuple[tuple, tuple]:
-        point, off, d = self.point, self.off, end - self.request.x
+        point, off, d = self.point, self.off, self.frame.inward(end - self.request.x)
         length = float(np.linalg.norm(d))
         if length < 0.1 * float(np.linalg.norm(step)):  # X is thinner than the step
             return (0.0, 0.0), (0.0, 0.0)
@@ -171,9 +181,9 @@ class _Near:
         """
         if found.step is None:
             return [None, None]
-        ends = [self.request.project(self.request.x + sign * found.step) for sign in (1.0, -1.0)]
+        ends = [self.end(sign * found.step) for sign in (1.0, -1.0)]
         length = float(np.linalg.norm(found.step))
-        if np.linalg.norm(ends[0] + ends[1] - 2 * self.request.x) > 0.01 * length:
+        if np.linalg.norm(self.frame.inward(ends[0] + ends[1] - 2 * self.request.x)) > 0.01 * length:
             return [None, None]
         ahead, behind = self.seen(ends)
         values = [np.array([seen.objective, *seen.constraint]) for seen in (ahead, self.here, behind)]

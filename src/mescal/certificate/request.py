@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -12,12 +12,14 @@ import numpy as np
 from ..checks import real_number
 from ..compiling import compiled
 from ..errors import InputError, InputTypeError
+from ..oracle.evaluator import Evaluator
 from ..oracle.look import At
 from ..problem import Parameters, Problem, Program
 from ..sets import ConvexSet, Reals
 from ..sets.points import rounding
 from .budget import ENDLESS, Budget
 from .multipliers import admissible, best_multipliers, stationarity_of
+from .scalars import Frame, frame_of
 from .second_order import CONES, Situation
 from .slacks import choose_slack
 from .tolerance import Tolerance, as_tolerance
@@ -26,6 +28,14 @@ NEAR = 1e-6  # points within this times max(1, |x_i|) of X, in every coordinate,
 TRIALS = 3  # of what rounding in large coordinates does to small ones
 DEFAULT_TOLERANCE = Tolerance(0.01, 0.01)
 WEAK_MULTIPLIER = 1e-6  # multipliers of bounds below this (or below the tolerance, if one is given) count as zero
+
+
+class Settled(NamedTuple):
+    """What a point is measured with: multipliers, slacks (m rows, zero on equalities), and coordinates of x and its scalars."""
+
+    multipliers: np.ndarray
+    slack: np.ndarray
+    frame: Frame
 
 
 @dataclass(frozen=True)
@@ -81,6 +91,37 @@ class Request:
         given = self.multipliers is not None or not self.inequality.size
         return given and (self.slack is not None or not self.inequality.any())
 
+    @property
+    def scalars(self) -> int:
+        """How many of the parameters, the last ones, are scalars that statements add."""
+        return len(self.problem.lifting.starts) if self.problem.lifting else 0
+
+    def settle(self, judge: Evaluator, point: At) -> "Settled":
+        """Multipliers and slacks as given, or the best, and how scalars follow x at them."""
+        found = Settled(*self.choose(point), Frame.none(self.x.size))
+        if not self.scalars:
+            return found
+        found = found._replace(frame=self._frame(judge, point, found))
+        if not self.is_fixed:
+            found = Settled(*self.choose(found.frame.look(point)), found.frame)
+            found = found._replace(frame=self._frame(judge, point, found))
+        return found
+
+    def _frame(self, judge: Evaluator, point: At, settled: Settled) -> Frame:
+        situation = self.situation(point, settled)
+        layout, lifting, determined = self.program.layout, self.problem.lifting, np.full(len(self.inequality), -1)
+        assert lifting is not None
+        places = sorted(lifting.starts)  # as JAX orders a dict
+        for name, rows in zip(layout.names, layout.slices, strict=True):
+            if (scalar := self.problem.constraints[name].beside) is not None:
+                determined[rows] = places.index(scalar)
+        held = (determined >= 0) & (~self.inequality | situation.pushing)
+        ended = np.ones(self.scalars, bool)
+        if (tangent := situation.tangent) is not None:
+            ended = (tangent.lower | tangent.upper)[-self.scalars :]
+        product = partial(judge.hessian_times, self.x, settled.multipliers)
+        return frame_of(self.scalars, point.jacobian[held], determined[held], situation.off[held], product, ended)
+
     def choose(self, point: At) -> tuple[np.ndarray, np.ndarray]:
         """Multipliers and slacks (m rows, zero on equalities): as given, or the best.
 
@@ -121,8 +162,9 @@ class Request:
         steep = stationarity_of(best, *given, self.project_tangent)
         return max(steep, float(np.linalg.norm(point.constraint + slack))), best, slack
 
-    def situation(self, point: At, multipliers: np.ndarray, slack: np.ndarray, off: float = 0.0) -> Situation:
+    def situation(self, point: At, settled: Settled, off: float = 0.0) -> Situation:
         """The point as the second-order conditions see it; `off` is what rounding makes of its gradient."""
+        multipliers, slack, frame = settled
         gradient = point.gradient + multipliers @ point.jacobian
         return Situation(
             gradient=gradient,
@@ -136,7 +178,7 @@ class Request:
             strong=self.strong,
             doubt=-2 * off,
             errors=np.linalg.norm(point.rounding.jacobian, axis=1),
-            scalars=len(self.problem.lifting.starts) if self.problem.lifting else 0,
+            loosened=frame.loosened,
         )
 
     @property

@@ -18,8 +18,8 @@ import numpy as np
 from ..oracle.evaluator import Evaluator
 from ..oracle.look import At
 from .certificate import Measured
+from .request import DEFAULT_TOLERANCE, Request, Settled
 from .second_order import Situation
-from .tolerance import Tolerance
 
 # Compiled programs take numbers below the smallest normal one, 2^-1022, for zero: as many of them as a sum may hold make so much.
 FLUSHED = 2.0**-980
@@ -36,20 +36,25 @@ class Rounded:
     jacobian: float
 
     @classmethod
-    def at(cls, judge: Evaluator, x: np.ndarray, point: At, multipliers: np.ndarray, tolerance: Tolerance) -> "Rounded":
-        """At multipliers that are held: a rough bound on what the Hessian is off by where that is nothing beside the tolerance."""
-        found = cls._at(judge, x, point, multipliers, rough=True)
+    def at(cls, judge: Evaluator, request: Request, point: At, settled: Settled) -> "Rounded":
+        """Of a point in the coordinates that are settled: a rough bound on what the Hessian is off by where that is nothing beside
+        the tolerance.
+        """
+        found = cls._at(judge, request, point, settled, rough=True)
+        tolerance = request.tolerance or DEFAULT_TOLERANCE
         small = found.stationarity <= NOTHING * tolerance.gradient and found.hessian <= NOTHING * tolerance.curvature
-        return found if small else cls._at(judge, x, point, multipliers, rough=False)
+        return found if small else cls._at(judge, request, point, settled, rough=False)
 
     @classmethod
-    def _at(cls, judge: Evaluator, x: np.ndarray, point: At, multipliers: np.ndarray, rough: bool) -> "Rounded":
-        off = point.rounding
+    def _at(cls, judge: Evaluator, request: Request, point: At, settled: Settled, rough: bool) -> "Rounded":
+        off, multipliers, frame = point.rounding, settled.multipliers, settled.frame.magnitude
+        found = judge.hessian_rounding(request.x, multipliers, rough, frame.outward(np.ones(request.x.size)))
         # where a derivative is infinite, nothing is known of what it multiplies: infinity times zero among it
-        entries, moved = (np.nan_to_num(part, nan=np.inf) for part in judge.hessian_rounding(x, multipliers, rough))
+        entries, moved = (np.nan_to_num(frame.slope(part), nan=np.inf) for part in found)
+        slope = off.gradient + np.abs(multipliers) @ off.jacobian + moved
         return cls(
             objective=off.objective,
-            stationarity=float(np.linalg.norm(off.gradient + np.abs(multipliers) @ off.jacobian + moved)) + FLUSHED,
+            stationarity=float(np.linalg.norm(slope)) * frame.loosened**0.5 + FLUSHED,
             hessian=float(entries.max(initial=0.0)) + FLUSHED,
             jacobian=float(np.linalg.norm(off.jacobian)),
         )

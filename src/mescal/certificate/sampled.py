@@ -23,9 +23,10 @@ from .feasible import Feasible, feasible
 from .inexact import Errors, lower_end, upper_end
 from .multipliers import stationarity_of
 from .quotients import Mismatch, mismatch
-from .request import DEFAULT_TOLERANCE, Request
+from .request import Request, Settled
 from .rounded import Rounded, widened
 from .sampling import Batches, judged, split
+from .scalars import Frame
 from .second_order import ALWAYS_FORMED, CONES, DENSE_SIZE, Situation, on_cone, unmeasured
 
 GROWTH = 4  # of batches, from look to look
@@ -37,13 +38,13 @@ def certify_from_samples(request: Request, as_sample: bool) -> Certificate:
     """A certificate with confidence bounds."""
     streams = any(judged(source, as_sample).size is None for source in request.problem.sources)
     sizes = (request.samples,) if request.samples else LOOKS if request.tolerance and streams else LOOKS[1:2]
-    certificate, off, work = None, None, Tally()
+    certificate, before, work = None, None, Tally()
     for look, size in enumerate(sizes):
         began = time.perf_counter()
         failure = (1 - request.confidence) / len(sizes)
         decided = _decided(request, certificate)
         batches = split(request.problem, request.program, size, request.seed, look, as_sample, choosing=not decided)
-        certificate, off = one_look(request, batches, failure, decided, off)
+        certificate, before = one_look(request, batches, failure, decided, before)
         work += certificate.work
         tolerance = request.tolerance
         if tolerance is None or certificate.passes(tolerance) or certificate.refuses(tolerance):
@@ -69,32 +70,36 @@ def one_look(
     batches: Batches,
     failure: float,
     decided: dict[str, Measured] | None = None,
-    off: Rounded | None = None,
-) -> tuple[Certificate, Rounded]:
-    """One certificate from one pair of batches, with new curvatures and rounding unless they are `decided`; and its rounding."""
+    before: tuple[Rounded, Frame] | None = None,
+) -> tuple[Certificate, tuple[Rounded, Frame]]:
+    """One certificate from one pair of batches, with new curvatures, and with what was found `before` where they are `decided`; and
+    what was found here: rounding, and coordinates of scalars.
+    """
     judge = Evaluator.of(request.program, batches.second)
     chooser = judge if decided else Evaluator.of(request.program, batches.first)
     point = judge.at(request.x)
     chosen = point if decided else chooser.at(request.x)
-    multipliers, slack = request.choose(chosen)
+    settled = Settled(*request.choose(chosen), before[1]) if decided and before else request.settle(chooser, chosen)
+    multipliers, slack, frame = settled
+    point, chosen = frame.look(point), frame.look(chosen)
     # Slacks that were chosen rather than given may be any s >= 0: feasibility takes the best one; the multiplier is zero, as for
     # s > 0, whatever the sign of c turns out to be.
     inactive = request.inequality & (slack > 0)
     if request.slack is None:
         slack = np.where(inactive, np.maximum(0, -point.constraint), 0.0)
     sides = np.where(inactive, 1.0, 0.0)
-    if off is None or decided is None:
-        off = Rounded.at(judge, request.x, point, multipliers, request.tolerance or DEFAULT_TOLERANCE)
-    bound = _Bounds(request, judge, batches, multipliers, failure / 3, off)
+    off = before[0] if decided and before else Rounded.at(judge, request, point, settled)
+    bound = _Bounds(request, judge, batches, settled, failure / 3, off)
     stationarity = stationarity_of(multipliers, point.gradient, point.jacobian, request.project_tangent)
-    situation = request.situation(point, multipliers, sides, bound.off.stationarity)
+    stationarity *= frame.loosened**0.5
+    seen = settled._replace(slack=sides)
+    situation = request.situation(point, seen, bound.off.stationarity)
     doubts = Mismatch()
     if decided is None:
-        directions = _Hessian(request, chooser, multipliers)
-        hessian = _Hessian(request, judge, multipliers)
-        elsewhere = request.situation(chosen, multipliers, sides).measured_by(directions.block)
-        situation = situation.measured_by(hessian.block)
-        doubts = mismatch(request, judge, point, multipliers, hessian.times, off)
+        directions = _Hessian(request, chooser, settled)
+        hessian = _Hessian(request, judge, settled)
+        elsewhere = request.situation(chosen, seen)
+        doubts = mismatch(request, judge, point, settled, hessian.times, off)
         measured = {}
         for name in sorted(CONES, key=lambda name: name != request.cone):
             there = None if request.budget.over else directions.on(name, elsewhere)
@@ -111,30 +116,23 @@ def one_look(
         Measured(point.objective, point.objective - noise, point.objective + noise, bound.how("objective")),
         request.confidence,
         judge.tally if chooser is judge else judge.tally + chooser.tally,
-        slack,
+        settled._replace(slack=slack),
     )
-    return replace(certificate, warnings=(*doubts.sentences, *certificate.warnings, *bound.words())), off
+    return replace(certificate, warnings=(*doubts.sentences, *certificate.warnings, *bound.words())), (off, frame)
 
 
 class _Hessian:
-    """The Hessian of the Lagrangian over a judge's rows: formed where it is small, its products otherwise."""
+    """The Hessian of the Lagrangian over a judge's rows, in a frame: formed where it is small, its products otherwise."""
 
-    def __init__(self, request: Request, judge: Evaluator, multipliers: np.ndarray):
-        self.request, self.judge, self.multipliers = request, judge, multipliers
-        size = request.x.size
+    def __init__(self, request: Request, judge: Evaluator, settled: Settled):
+        self.request, size, (multipliers, _, frame) = request, request.x.size, settled
         formed = size <= DENSE_SIZE and (size <= ALWAYS_FORMED or not request.budget.is_timed)
-        self.matrix = judge.hessian(request.x, multipliers) if formed else None
-
-    def product(self, directions: np.ndarray) -> np.ndarray:
-        return self.judge.hessian_times(self.request.x, self.multipliers, directions)
+        self.matrix = frame.matrix(judge.hessian(request.x, multipliers)) if formed else None
+        self.product = frame.product(partial(judge.hessian_times, request.x, multipliers))
 
     def times(self, u: np.ndarray) -> np.ndarray:
         """H u."""
         return self.product(u[:, None])[:, 0] if self.matrix is None else self.matrix @ u
-
-    def block(self, directions: np.ndarray) -> np.ndarray:
-        """H V."""
-        return self.product(directions) if self.matrix is None else self.matrix @ directions
 
     def along(self, u: np.ndarray) -> float:
         """u'Hu."""
@@ -166,15 +164,15 @@ class _Bounds:
         request: Request,
         judge: Evaluator,
         batches: Batches,
-        multipliers: np.ndarray,
+        settled: Settled,
         failure: float,
         off: Rounded,
     ):
         self.request, self.judge, self.batches, self.failure = request, judge, batches, failure
         self.given = dict(request.bounds or {})
-        self.multipliers = multipliers
+        self.at = request.x, settled.multipliers, settled.frame
         self.off = off
-        self.moments = confidence.moments(judge, batches.second, batches.noisy, request.x, multipliers)
+        self.moments = confidence.moments(judge, batches.second, batches.noisy, *self.at)
         pairs = zip(batches.second, batches.noisy, strict=True)
         self.sizes = [population.size for population, noisy in pairs if noisy]
 
@@ -206,7 +204,8 @@ class _Bounds:
         return f"1 in {max(1, int(n / np.log(1 / (1 - self.request.confidence)))):,}"
 
     def stationarity(self, value: float) -> Measured:
-        radius = self._radius("gradient", self.moments.gradient, self.failure) + self.off.stationarity
+        radius = self._radius("gradient", self.moments.gradient, self.failure) * self.at[2].loosened ** 0.5
+        radius += self.off.stationarity
         return widened(value, radius, self.how("gradient"))
 
     def feasible(self, point: At, slack: np.ndarray) -> Feasible:
@@ -229,9 +228,7 @@ class _Bounds:
             candidates.append((found.direction, hessian.along(found.direction[:size]) + errors.hessian))
         if elsewhere.direction is not None and "hessian" not in self.given:
             u = elsewhere.direction
-            variance = confidence.directional(
-                self.judge, self.batches.noisy, self.request.x, self.multipliers, u[:size]
-            )
+            variance = confidence.directional(self.judge, self.batches.noisy, *self.at, u[:size])
             deviation = scipy.special.ndtri(1 - self.failure / 4) * np.sqrt(variance)
             candidates.append((u, hessian.along(u[:size]) + float(deviation)))
         upper = np.inf if found.upper == np.inf else upper_end(name, situation, candidates, norm, errors)
@@ -256,19 +253,21 @@ class _Bounds:
     @cached_property
     def hessian_spread(self) -> tuple[float, float]:
         """The spread of Hessians over all draws, and the reach of the largest."""
-        noisy, at = self.batches.noisy, (self.request.x, self.multipliers)
-        return confidence.hessian_spread(self.judge, noisy, *at, self.request.seed, self.request.budget)
+        given = self.request.seed, self.request.budget
+        return confidence.hessian_spread(self.judge, self.batches.noisy, *self.at, *given)
 
     def _radius(self, kind: str, spread: confidence.Spread, failure: float) -> float:
         if kind not in self.given:
             return spread.radius(failure) + confidence.rare(self.moments.reach[kind], np.log(1 / failure))
         log = np.log(2 * max(len(self.sizes), 1) / failure)
-        return float(sum(self.given[kind] * np.sqrt(2 * log / n) for n in self.sizes))
+        bound = self.given[kind] * (self.at[2].norm if kind == "gradient" and self.at[2].count else 1.0)
+        return float(sum(bound * np.sqrt(2 * log / n) for n in self.sizes))
 
     def _hessian(self, failure: float) -> float:
         """Error of the mean Hessian in operator norm."""
         size = self.request.x.size
         if "hessian" not in self.given:
             return confidence.matrix_radius(self.hessian_spread[0], size, failure, self.hessian_spread[1])
-        bound, log = self.given["hessian"], np.log(2 * size * max(len(self.sizes), 1) / failure)
+        bound = self.given["hessian"] * (self.at[2].norm ** 2 if self.at[2].count else 1.0)
+        log = np.log(2 * size * max(len(self.sizes), 1) / failure)
         return float(sum(np.sqrt(2 * bound**2 * log / n) + 2 * bound * log / (3 * n) for n in self.sizes))

@@ -21,7 +21,6 @@ from ..sets.tangent_cone import TangentCone
 from .budget import ENDLESS, Budget
 from .cones import NO_HESSIAN, Cone, Curvature, smallest_on_cone, smallest_on_cone_matrix_free
 from .rows import RANK_TOLERANCE, RESTRICTION_TOLERANCE
-from .scalars import units_of_scalars
 
 CONES = ("whole", "paper", "critical")
 DENSE_SIZE = 1500  # up to this many parameters the Hessian is formed; its eigenvalues then take about a second
@@ -47,7 +46,8 @@ class Situation:
     `gradient` is that of the Lagrangian in x; `tangent` is None where the set only has a projection; `strong` is the
     size above which a multiplier of a bound counts as positive; `doubt` is added to the multipliers of the bounds of X
     before they are used, and `spread` to the lengths of rows; `errors` says how far each row of the Jacobian may be off, in length.
-    The last `scalars` parameters are those that statements add, and `units` the units in which they count (`measured_by`).
+    With scalars that statements add all is in the coordinates of `scalars`; the square of a length is `loosened` at most per
+    length of x.
     """
 
     gradient: np.ndarray
@@ -62,14 +62,7 @@ class Situation:
     doubt: float = 0.0
     spread: float = 0.0
     errors: np.ndarray | None = None
-    scalars: int = 0
-    units: np.ndarray | None = None
-
-    def measured_by(self, product: Callable[[np.ndarray], np.ndarray]) -> "Situation":
-        """With the units of scalars; `product` maps blocks V to H V."""
-        held = ~self.inequality | self.pushing
-        units = units_of_scalars(self.scalars, self.jacobian[held], self.off[held], product)
-        return replace(self, units=units)
+    loosened: float = 1.0
 
     @property
     def at_zero(self) -> np.ndarray:
@@ -138,8 +131,8 @@ def curvatures(
 def _enclosing(name: str, found: dict[str, Curvature], situation: Situation) -> Curvature | None:
     """The whole space as a bound for cones with A'd = 0, A' within errors e of A: its form has al |A d|^2 <= al |e|^2 more.
 
-    Per length of x alone, (d, -J'd) is longer than d by the factor 1 + |J'|^2 at most, J' the rows of inequalities; scalars in
-    their units add what `units_of_scalars` says.
+    Per length of x alone, (d, -J'd) is longer than d by the factor 1 + |J'|^2 at most, J' the rows of inequalities; scalars add
+    to it what `scalars` says.
     """
     whole = found.get("whole")
     if whole is None:
@@ -148,9 +141,8 @@ def _enclosing(name: str, found: dict[str, Curvature], situation: Situation) -> 
     if name == "critical":
         rows, size = situation.jacobian[situation.inequality], situation.gradient.size
         faster = float(np.linalg.norm(rows, 2)) + float(np.linalg.norm(situation.off)) if len(rows) else 0.0
-        units = np.ones(size) if situation.units is None else situation.units
-        lower = min(lower, lower * (1 + faster**2) * (1 + situation.scalars) * float(units.max()) ** 2)
-        direction = None if direction is None else direction[:size] / units
+        lower = min(lower, lower * (1 + faster**2) * situation.loosened)
+        direction = None if direction is None else direction[:size]
         length = 0.0 if direction is None else float(np.linalg.norm(direction))
         direction = direction / length if direction is not None and length > 0 else None
     return replace(whole, lower=lower, direction=direction)
@@ -192,16 +184,11 @@ def on_cone(
     cone, bending = build_cone(name, situation) if relaxed is None else relaxed_cone(name, situation, SLOW)
     penalty = situation.penalty if name == "whole" else relaxed
     size = situation.gradient.size
-    units = np.ones(cone.size)
-    if name == "critical" and situation.units is not None:
-        units[:size] = situation.units
-        cone = cone.scaled(units)
     weight = 0.0 if penalty is None else penalty
-    rows = relaxed_rows(name, situation, SLOW) * units if weight else np.zeros((0, cone.size))
-    inner = units[:size]
+    rows = relaxed_rows(name, situation, SLOW) if weight else np.zeros((0, cone.size))
     if matrix is not None:
         joint = np.zeros((cone.size, cone.size))
-        joint[:size, :size] = inner[:, None] * (matrix + np.diag(bending)) * inner
+        joint[:size, :size] = matrix + np.diag(bending)
         if len(rows):
             joint += weight * rows.T @ rows
         found = smallest_on_cone(joint, cone, seed=seed, thorough=thorough, budget=budget)
@@ -210,8 +197,7 @@ def on_cone(
         def apply(v: np.ndarray) -> np.ndarray:
             block = v.reshape(cone.size, -1)
             out = np.zeros_like(block)
-            moved = inner[:, None] * block[:size]
-            out[:size] = inner[:, None] * (product(moved) + bending[:, None] * moved)
+            out[:size] = product(block[:size]) + bending[:, None] * block[:size]
             if not np.isfinite(out).all():
                 raise _UndefinedError
             if len(rows):
@@ -235,12 +221,8 @@ def on_cone(
         except _UndefinedError:
             return Curvature(np.nan, -np.inf, np.inf, NO_HESSIAN, None)
     if name == "critical":
-        beside = (
-            cone.size - size
-        ) * SLOW**2 + situation.scalars  # what slacks and scalars may add to the square of a length
-        direction = None if found.direction is None else units * found.direction
-        direction = None if direction is None else direction / np.linalg.norm(direction)
-        found = replace(found, lower=min(found.lower, found.lower * (1 + beside)), direction=direction)
+        longest = (cone.size - size) * SLOW**2 + situation.loosened  # the square of a length, per length of x
+        found = replace(found, lower=min(found.lower, found.lower * longest))
     if name != "whole" and relaxed is None and (cone.is_loosened or _is_doubtful(name, situation, cone)):
         how = (
             f"{found.how}; no upper end: rows of the Jacobian are short or, like multipliers of bounds, within rounding"

@@ -137,20 +137,23 @@ class Evaluator:
             return None  # elsewhere, products in float32 may be rounded further, or are no faster
         return max(look.roughness(part.program, part.data, size, self.dtype) for part in self.parts)
 
-    def hessian_rounding(self, x: np.ndarray, weight: np.ndarray, rough: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """What grad^2 f + sum_j weight_j grad^2 c_j may be off by, the sum of each row, and what its gradient is off by inside.
+    def hessian_rounding(
+        self, x: np.ndarray, weight: np.ndarray, rough: bool = False, units: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """What grad^2 f + sum_j weight_j grad^2 c_j may be off by, M u, and what its gradient is off by inside; u: `units` or 1.
 
-        The first bounds the error of the matrix in norm by its largest entry, as bounds of entries are symmetric; the second is
+        The largest entry of T'M u, u = T 1, bounds the error of T'HT for T >= 0 in norm, as M is symmetric; the second is
         what a gradient at these weights is off by because x, and what functions compute of it, is known to its last place only.
-        Where `rough`, both are bounds on these, for half of the price: with s = max |x_i|, M s + seeds is no less than M|x| + seeds
-        or s M.
+        Where `rough`, both are bounds on these, for half of the price: with s = max |x_i| / u_i, M s u + seeds is no less than
+        M|x| + seeds or s M u.
         """
         self.count("hvp", times=1 if rough else 2, values=1, gradients=1, hvps=1)
-        size = float(np.abs(x).max(initial=0.0)) or 1.0
+        units = np.ones_like(x) if units is None else units
+        size = float((np.abs(x) / units).max(initial=0.0)) or 1.0
         if rough:
-            found = self._mean(_hessian_rounding, x, weight, np.full_like(x, size), np.ones(()), np.zeros(()))
+            found = self._mean(_hessian_rounding, x, weight, size * units, np.ones(()), np.zeros(()))
             return found / size, found
-        entries = self._mean(_hessian_rounding, x, weight, np.ones_like(x), np.zeros(()), np.zeros(()))
+        entries = self._mean(_hessian_rounding, x, weight, units, np.zeros(()), np.zeros(()))
         return entries, self._mean(_hessian_rounding, x, weight, np.abs(x), np.ones(()), np.ones(()))
 
     def hessian_times(self, x: np.ndarray, weight: np.ndarray, directions: np.ndarray) -> np.ndarray:
