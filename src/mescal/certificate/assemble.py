@@ -29,8 +29,8 @@ def assemble(
     """The certificate of a point in the coordinates that are settled; a slack (m rows) is reported as it is settled."""
     layout, (multipliers, slack, frame), size = request.program.layout, settled, request.x.size
     if direction is not None:
-        direction = frame.outward(direction[:size])
-        direction = direction / np.linalg.norm(direction) if frame.count else direction
+        moved = frame.outward(direction[:size])
+        direction = moved / np.linalg.norm(moved) if frame.count else moved
     violation = point.constraint + slack
     push = np.linalg.norm(request.project_tangent(-violation @ point.jacobian)) if violation.size else 0.0
     length = np.linalg.norm(violation)
