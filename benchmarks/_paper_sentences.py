@@ -37,8 +37,8 @@ def reasons(rows: Rows, names: tuple[str, ...]) -> list[str]:
         paper = {solver: _of([row for row in rows if row["study"] == "paper"], name, solver) for solver in EVERYONE}
         if not all(paper.values()):
             continue
-        shares = ", ".join(
-            f"{_short(solver)} {median(row['searches'] / row['work'] for row in runs):.0%} of its work in "
+        shares = "; ".join(
+            f"{_short(solver)} {median(row['searches'] / row['work'] for row in runs):.0%}, in "
             f"{median(row['steps'] for row in runs):g} steps"
             for solver, runs in paper.items()
         )
@@ -48,8 +48,8 @@ def reasons(rows: Rows, names: tuple[str, ...]) -> list[str]:
             for study, words in (("frequency", "at the grid's steps"), ("short steps", "at short steps"))
             if len(ends := _by_coin(rows, study, name, least)) > 1
         ]
-        text = f"- {name}: searches take of {shares}."
-        found.append(text + (f" SG-HV-NC over SPIDER goes {', and '.join(varied)}." if varied else ""))
+        text = f"- {name}: shares of work that are searches: {shares}."
+        found.append(text + (f" The work of SG-HV-NC over SPIDER's goes, {', and '.join(varied)}." if varied else ""))
     return found
 
 

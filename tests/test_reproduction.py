@@ -51,8 +51,10 @@ def test_reasons_are_shares_steps_and_how_the_ratio_follows_the_coin():
         for study, coin, work in (("frequency", "0.2", 50.0), ("frequency", "0.9", 5.0), ("short steps", "0.2", 1.0))
     ]
     (said,) = reasons(rows, (BANK, SPAMBASE))
-    assert "spider 25% of its work in 20 steps" in said and "natasha2 25%" in said
-    assert said.endswith("SG-HV-NC over SPIDER goes at the grid's steps from 5 (coin 0.2) to 0.5 (coin 0.9).")
+    assert "spider 25%, in 20 steps" in said and "natasha2 25%" in said
+    assert said.endswith(
+        "The work of SG-HV-NC over SPIDER's goes, at the grid's steps from 5 (coin 0.2) to 0.5 (coin 0.9)."
+    )
 
 
 def test_choices_at_an_edge_of_the_grid_are_told():
