@@ -1,5 +1,7 @@
 """Preprocessing against small computations by hand and against scikit-learn."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.preprocessing import OneHotEncoder, StandardScaler, normalize
@@ -73,7 +75,7 @@ def test_design_agrees_with_scikit_learn(dtype):
         np.dtype(dtype),
     )
     encoder = OneHotEncoder(sparse_output=False)
-    theirs = normalize(np.hstack([numeric, encoder.fit_transform(np.column_stack([first, second]))]))
+    theirs: Any = normalize(np.hstack([numeric, encoder.fit_transform(np.column_stack([first, second]))]))
     assert ours.dtype == dtype
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=np.finfo(dtype).eps)
 
