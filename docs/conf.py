@@ -136,9 +136,21 @@ def require_public_names(app, env) -> None:
                 logging.getLogger(__name__).warning("the public name %s.%s is not documented", module, name)
 
 
+def one_home(app, env) -> None:
+    """A page of source links back to one module for all that it holds: one that documents all of it, where there is one."""
+    documented = {name for name, *_ in env.get_domain("py").get_objects()}
+    for source, entry in getattr(env, "_viewcode_modules", {}).items():
+        if entry:
+            code, tags, used, home = entry
+            homes = (home, *PUBLIC)
+            home = next((each for each in homes if all(f"{each}.{name}" in documented for name in used)), home)
+            env._viewcode_modules[source] = code, tags, used, home
+
+
 def setup(app) -> None:
     """Register the directive and the hooks."""
     app.connect("env-check-consistency", require_public_names)
+    app.connect("env-check-consistency", one_home)
     app.add_directive("markdown-docstring", MarkdownDocstring)
     app.connect("autodoc-process-docstring", wrap_docstring)
     app.connect("autodoc-process-signature", readable_signature)
