@@ -93,7 +93,7 @@ def test_nothing_is_never_wrong_and_directions_are_feasible(solver, trials):
 
 def test_pruning_at_the_tolerance_itself_would_lose_directions(monkeypatch):
     """The obvious mistake fails, so the test above can."""
-    from mescal.curvature import cone as module
+    from mescal.curvature import cone_search as module
 
     monkeypatch.setattr(module, "PRUNED", 1.0)
     rng, missed = np.random.default_rng(5), 0

@@ -302,9 +302,9 @@ def looked_at(monkeypatch):
         rounded.extend([tuple(x)] * asked)
         return at(self, x, rounded=asked)
 
-    def watched_bound(self, x, weight, rough=False):
+    def watched_bound(self, x, weight, rough=False, units=None):
         bounds.extend([tuple(x)] * (1 if rough else 2))
-        return bound(self, x, weight, rough)
+        return bound(self, x, weight, rough, units)
 
     def watched_beside(self, at_points, weight):
         quotients.append(len(at_points))
