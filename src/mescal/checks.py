@@ -122,6 +122,18 @@ def one_of(*choices: Any, advice: str = "leave it out for the default") -> Check
     return check
 
 
+WORDS: dict[type, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
+
+
+def from_text(kind: type, text: str) -> Any:
+    """A value of one of the kinds of `WORDS`, as a command line has it; `ValueError` for what is none."""
+    if kind is not bool:
+        return kind(text)
+    if text.lower() not in ("true", "false"):
+        raise ValueError(text)
+    return text.lower() == "true"
+
+
 def truth(name: str, value: Any) -> bool:
     """True or False."""
     if not isinstance(value, (bool, np.bool_)):

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mescal import Tolerance
+from mescal import Outer, Tolerance
 
 OWN = """
 import numpy as np
@@ -98,6 +98,7 @@ def test_options_make_the_task(mescal, tiny, monkeypatch):
     """Everything on the line reaches the task; nothing is run here."""
     made = []
     monkeypatch.setattr("mescal.cli.solve.carry_out", lambda *given: made.append(given))
+    outer = ["--outer", "growth=2", "--outer", "scale=false"]
     limits = ["--max-outer", "7", "--max-work", "1e6", "--max-seconds", "60"]
     tols = ["--tol-curvature", "0.1", "--tol-feasibility", "0", "--tol-relative", "0.5", "--cone", "whole"]
     mescal(
@@ -109,6 +110,7 @@ def test_options_make_the_task(mescal, tiny, monkeypatch):
         "3",
         *limits,
         *tols,
+        *outer,
         "--exact-history",
         "-o",
         "r",
@@ -123,6 +125,7 @@ def test_options_make_the_task(mescal, tiny, monkeypatch):
         and given.record == "exact"
     )
     assert (given.max_outer, given.max_work, given.max_seconds) == (7, 1e6, 60)
+    assert given.outer == Outer(growth=2.0, scale=False)
     assert folder == Path("r") and force and quiet and not as_json
 
 

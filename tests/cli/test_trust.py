@@ -57,7 +57,7 @@ def made(tmp_path_factory):
 @pytest.fixture
 def received(made, mescal, tmp_path, monkeypatch):
     """The folder elsewhere, in a process that has never seen the file."""
-    for name in [name for name in sys.modules if name.startswith("_mescal_problem_")]:
+    for name in [name for name in sys.modules if name.startswith("_mescal_own_")]:
         monkeypatch.delitem(sys.modules, name)
     shutil.copytree(made / "r", tmp_path / "r")
     return tmp_path

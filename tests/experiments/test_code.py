@@ -7,6 +7,7 @@ import pytest
 
 from mescal import baselines, solvers
 from mescal.experiments import code, load_run, product, run, sweep, task
+from mescal.experiments.task import code_now
 
 
 @pytest.fixture
@@ -33,13 +34,14 @@ def test_a_digest_counts_what_an_algorithm_is_made_of(tmp_path):
     assert len(digests | {code.code_of(baselines.get("conex"))}) == 5
 
 
-def test_a_file_of_ones_own_counts(tmp_path):
-    own = tmp_path / "mine.py"
-    own.write_text("from mescal.solvers.scr import Scr\n", encoding="utf-8")
-    before = code._digest.__wrapped__(own)
-    assert {own, code.PACKAGE / "solvers/scr.py"} <= set(code.sources(own))
-    own.write_text("from mescal.solvers.scr import Scr  # edited\n", encoding="utf-8")
-    assert code._digest.__wrapped__(own) != before
+def test_a_solver_of_ones_own_may_build_on_any():
+    every = set(code.sources(None))
+    for room in ("solvers", "baselines"):
+        assert set((code.PACKAGE / room).rglob("*.py")) <= every
+    assert set(code.sources(code.PACKAGE / "solvers" / "scr.py")) < every
+    named = task("saddles/circle", solver="scr").config()
+    assert code_now(named) == code.code_of(solvers.get("scr")) != code.code_of_all()
+    assert code_now(named | {"solver": "gone.py:Gone", "solver_source": {"file": "gone.py"}}) == code.code_of_all()
 
 
 def test_a_sweep_runs_what_was_made_by_other_code_again(swept, caplog):

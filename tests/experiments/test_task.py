@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mescal import InputError, Tolerance
+from mescal import InputError, Outer, Tolerance
 from mescal.experiments import Task, own_problem, task
 from mescal.experiments.own_problem import literal
 
@@ -44,6 +44,7 @@ def own_file(tmp_path) -> Path:
         {"tol": Tolerance(0.01, 0.01, feasibility=0)},
         {"tol": Tolerance(0.01, 0.1, relative=0.5), "seed": 7, "max_work": 1e5, "max_seconds": 3, "record": "exact"},
         {"solver": "natasha2", "options": {"batch": 32}, "cone": "whole", "parameters": {"tau": 0.1}},
+        {"outer": Outer(penalty=2, growth=1.5, bounded_dual=True, scale=False, max_inner=7)},
     ],
 )
 def test_a_task_survives_its_config(settings):
@@ -77,6 +78,15 @@ def test_folders_name_what_differs_from_the_defaults():
     assert [made.folder.parts[-2] for made in apart] == ["tol=0.1,0.2,feasibility=0.3", "tol=0.1,0.2,relative=0.3"]
 
 
+def test_settings_of_the_outer_loop_make_another_run():
+    """But for the watchdog's, which change no number."""
+    plain, other = (task("saddles/circle", outer=outer) for outer in (Outer(watchdog=1), Outer(growth=2)))
+    assert plain.config() == task("saddles/circle").config() and "watchdog" not in plain.config()["outer"]
+    assert other.config()["outer"]["growth"] == 2.0 and other.config() != plain.config()
+    assert other.folder == Path("saddles/circle/auto,outer.growth=2.0/tol=0.01/seed=0") and other.group != plain.group
+    assert other.arguments()["outer"] == Outer(growth=2) and plain.arguments()["outer"].watchdog == 1
+
+
 def test_seeds_and_tolerances_share_a_group():
     base = task("saddles/circle")
     assert base.group == task("saddles/circle", seed=3, tol=0.1).group
@@ -96,6 +106,8 @@ def test_seeds_and_tolerances_share_a_group():
         ("saddles/circle", {"tol": 0.0}, "tolerance gradient=0"),
         ("saddles/circle", {"cone": "round"}, "cone='round'"),
         ("saddles/circle", {"max_seconds": 0}, "max_seconds=0"),
+        ("saddles/circle", {"outer": {"growth": 2}}, "a mescal.Outer"),
+        ("saddles/circle", {"solver": "conex", "outer": Outer(growth=2)}, "the baseline conex with Outer"),
     ],
 )
 def test_bad_tasks_are_refused_at_once(name, settings, found):

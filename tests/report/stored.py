@@ -9,9 +9,11 @@ import numpy as np
 from mescal import Certificate, Measured, Result, Status, Tolerance
 from mescal.experiments import SCHEMA, About, Statement
 from mescal.experiments.store import StoredRun
+from mescal.forms import plain
 from mescal.oracle import Tally
 from mescal.run import History, Row
 from mescal.run.result import Seconds, WorkDone
+from mescal.run.settings import Outer
 
 PLAIN = {"searches": 0.0, "seconds": 1.0, "penalty": 1.1, "step": 1.0, "batch": 8, "large_batch": 64, "inner_steps": 9}
 PLAIN |= {"escapes": 0, "inner": "verified", "value_start": 1.0, "value_end": 0.5, "gradients": 1.0, "hvps": 0.0}
@@ -47,6 +49,7 @@ def made_up(
     rng = np.random.default_rng([seed, *map(ord, problem + solver)])
     tolerance = Tolerance.from_plain(tol)
     asked = {"schema": SCHEMA, "problem": problem, "source": None, "parameters": {}, "solver": solver, "options": {}}
+    asked |= {"solver_source": None, "outer": plain(Outer())}
     asked |= {"seed": seed, "cone": "paper", "record": "exact" if exact else None, "max_outer": 100, "starts": 1}
     asked |= {"max_work": None, "max_seconds": None, "tol": tolerance.to_plain()} | (config or {})
     path = Path("runs") / problem.replace("/", "-") / solver / f"seed={seed}"

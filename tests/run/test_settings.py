@@ -80,6 +80,23 @@ def test_a_wrong_value_is_refused(problem, name):
 @pytest.mark.parametrize("name", [each.name for each in fields(Outer)])
 def test_a_wrong_value_of_the_outer_loop_is_refused(name):
     refused(lambda: Outer(**{name: WRONG_OUTSIDE[name]}), f"{name}=")
+    refused(lambda: Outer.parse({name: "often"}), f"{name}=often of the outer loop")
+
+
+def test_the_outer_loop_from_text():
+    texts = {
+        "penalty": "2",
+        "growth": "1.5",
+        "bounded_dual": "true",
+        "scale": "False",
+        "max_inner": "7",
+        "watchdog": "inf",
+    }
+    assert set(texts) == {each.name for each in fields(Outer)}
+    given = Outer.parse(texts)
+    assert given == Outer(penalty=2.0, growth=1.5, bounded_dual=True, scale=False, max_inner=7, watchdog=None)
+    assert list(given.changed()) == [name for name in texts if name != "watchdog"] and Outer().changed() == {}
+    assert "did you mean 'growth'?" in refused(lambda: Outer.parse({"growht": "2"}), "outer loop").advice
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def certify(
     ```
     """
     stored = load_run(run)
-    given = Task.from_config(stored.config).with_trust(options.trusted(trust, problem_file))
+    given = Task.from_config(stored.config).with_trust(trust, options.named_files(problem_file, None))
     held = given.tolerance if tol is None else Tolerance(tol, tol)
     parts = {"curvature": tol_curvature, "feasibility": tol_feasibility, "relative": tol_relative}
     held = replace(held, **{name: part for name, part in parts.items() if part is not None})

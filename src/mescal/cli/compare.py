@@ -1,7 +1,8 @@
 """`mescal compare`: a table of what solvers needed, from stored runs or from a sweep that it runs."""
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +15,8 @@ from rich.text import Text
 
 from .. import problems
 from ..errors import InputError
-from ..experiments import StoredRun, compare as rows_of, load_readable, product
+from ..experiments import StoredRun, Task, compare as rows_of, load_readable, own_solver, product
+from ..experiments.own_solver import SHOWN
 from ..experiments.table import HEAD, ComparisonRow, cells, latex, markdown, to_json
 from ..registry import unknown_name
 from . import options
@@ -26,6 +28,7 @@ from .sweeping import sweep_shown
 ROOMY = 120  # columns of a terminal
 PLACE = HEAD.index("solver")  # the columns before it are those of a table's title
 REFERENCE = "spider"
+DIGEST = re.compile(rf"@[0-9a-f]{{{SHOWN}}}")  # of a user's own file, in the name of its solver
 SOLVERS = ["spider", "sg-hv-nc", "natasha2"]
 
 
@@ -50,6 +53,15 @@ def compare(
             show_default=", ".join(SOLVERS),
         ),
     ] = None,
+    solver_file: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--solver-file",
+            metavar="FILE.py:CLASS",
+            help="Solvers or baselines of your own for the problems, with options as above. Repeat it for more.",
+            show_default=False,
+        ),
+    ] = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Seeds 0, 1, ... for the problems.")] = 3,
     tol: Annotated[
         list[float] | None,
@@ -58,6 +70,7 @@ def compare(
         ),
     ] = None,
     assign: options.Set = None,
+    outer: options.Outer = None,
     max_seconds: options.MaxSeconds = None,
     exact: Annotated[
         bool, typer.Option("--exact-history", help="Let the judge measure every outer iteration, for figures.")
@@ -95,6 +108,7 @@ def compare(
     mescal compare neyman-pearson/breast-cancer --seeds 5
     mescal compare saddles/circle saddles/sphere-axis --solver spider --solver natasha2 --tol 0.01 --tol 0.001
     mescal compare neyman-pearson/spambase --solver spider --solver spider,batch=256
+    mescal compare saddles/circle --solver spider --solver-file my_solver.py:MySolver,batch=16
     mescal compare runs/a runs/b
     ```
     """
@@ -105,22 +119,24 @@ def compare(
     if changed := sum(not stored.current for stored in runs):
         complaints().print(f"Made by code that has changed since: {changed} of these runs.", style="dim")
     asked = [with_options(text) for text in solver or SOLVERS]
-    complete, reference = not left_out, compared_with(to, runs, (solver or SOLVERS) if names else [])
-    if names:
-        texts = options.assignments(assign, "--set")
-        tasks = [
-            given
-            for name in names
-            for given in product(
-                [name],
-                asked,
-                seeds=range(seeds),
-                tols=tol or [0.01],
-                parameters=problems.parse(name, texts),
-                max_seconds=max_seconds,
-                record="exact" if exact else None,
-            )
-        ]
+    asked += [with_options(text, own_solver) for text in solver_file or []]
+    texts, loop = options.assignments(assign, "--set"), options.outer(outer)
+    tasks = [
+        given
+        for name in names
+        for given in product(
+            [name],
+            asked,
+            seeds=range(seeds),
+            tols=tol or [0.01],
+            parameters=problems.parse(name, texts),
+            max_seconds=max_seconds,
+            record="exact" if exact else None,
+            outer=loop,
+        )
+    ]
+    complete, reference = not left_out, compared_with(to, runs, tasks)
+    if tasks:
         swept = sweep_shown(tasks, out, jobs, force, quiet or as_json)
         runs, complete = [*runs, *swept.runs], complete and not swept.failed
     rows = rows_of(runs, reference)
@@ -136,18 +152,26 @@ def compare(
     raise typer.Exit(CERTIFIED if certified else FAILED)
 
 
-def compared_with(to: str | None, runs: Sequence[StoredRun], solvers: Sequence[str]) -> str:
-    """The solver that the others are compared with; an error, before anything runs, if there will be no run of it."""
-    there = list(dict.fromkeys([*(row.solver for row in rows_of(runs)), *solvers]))
-    if to is not None and to not in there:
+def compared_with(to: str | None, runs: Sequence[StoredRun], tasks: Sequence[Task]) -> str:
+    """The solver that the others are compared with; an error, before anything runs, if there will be no run of it.
+
+    A solver of a user's own may be named without the digest of its file, where there is one file.
+    """
+    there = list(dict.fromkeys([*(row.solver for row in rows_of(runs)), *(given.solver_label for given in tasks)]))
+    if to is None:
+        plain = (given.solver_label for given in tasks if given.solver == REFERENCE and not given.options)
+        return next(plain, REFERENCE)
+    meant = [label for label in there if to in (label, DIGEST.sub("", label))]
+    if len(meant) != 1:
         raise unknown_name("solver among these runs", to, there)
-    return REFERENCE if to is None else to
+    return meant[0]
 
 
-def with_options(text: str) -> tuple[str, dict[str, Any]]:
-    """A solver and its options from their text, as tables write them: spider,batch=16."""
+def with_options(text: str, find: Callable[[str], Any] = str) -> tuple[Any, dict[str, Any]]:
+    """A solver, as `find` makes it of its name, and its options, from their text: spider,batch=16, as tables write them."""
     name, *given = text.split(",")
-    return name, options.solver_options(name, given)
+    solver = find(name)
+    return solver, options.solver_options(solver, given)
 
 
 def known_problem(name: str) -> str:

@@ -1,6 +1,7 @@
 """Options that several commands share, and how they complete."""
 
 from collections.abc import Iterable
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,12 +10,15 @@ import typer
 from .. import baselines, problems, solvers
 from ..certificate import Tolerance
 from ..certificate.second_order import CONES
+from ..checks import WORDS, from_text
 from ..curvature import Search
 from ..errors import InputError
-from ..experiments.own_problem import OwnProblem, own_problem
+from ..experiments.own_file import OwnFile
+from ..experiments.own_problem import own_problem
+from ..experiments.own_solver import OwnSolver, own_solver
 from ..experiments.task import method
 from ..files import as_path
-from ..run.settings import Settings, help_of
+from ..run.settings import Outer as OuterSettings, Settings, help_of
 
 
 def path(text: str) -> Path:
@@ -26,7 +30,6 @@ def path(text: str) -> Path:
 
 
 DEFAULTS = Settings()
-SIMPLE = (bool, int, float, str)  # what an option can be as text; a search is one by its name
 
 
 def told(name: str) -> str:
@@ -125,7 +128,8 @@ Jobs = Annotated[
     typer.Option("--jobs", "-j", min=1, metavar="N", help="Processes.", show_default="one per core"),
 ]
 Trust = Annotated[
-    bool, typer.Option("--trust", help="Run the Python file that the run names for its problem: look at it first.")
+    bool,
+    typer.Option("--trust", help="Run the Python files that the run names for its problem and its solver: look first."),
 ]
 ProblemFile = Annotated[
     str | None,
@@ -133,6 +137,24 @@ ProblemFile = Annotated[
         "--problem-file",
         metavar="FILE.py:FUNCTION",
         help="The run's own problem, from a file that you name.",
+        show_default=False,
+    ),
+]
+SolverFile = Annotated[
+    str | None,
+    typer.Option(
+        "--solver-file",
+        metavar="FILE.py:CLASS",
+        help="The run's own solver, from a file that you name.",
+        show_default=False,
+    ),
+]
+Outer = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--outer",
+        metavar="NAME=VALUE",
+        help=f"Set one of the outer loop: {', '.join(f.name for f in fields(OuterSettings))}. Repeat it for more.",
         show_default=False,
     ),
 ]
@@ -149,9 +171,15 @@ def tolerance(tol: float, curvature: float | None, feasibility: float | None, re
     return Tolerance(tol, tol if curvature is None else curvature, feasibility=feasibility, relative=relative)
 
 
-def trusted(trust: bool, problem_file: str | None) -> bool | OwnProblem:
-    """What the user says of a run's own problem file: nothing, that it may be run, or which one it is."""
-    return trust if problem_file is None else own_problem(problem_file)
+def named_files(problem_file: str | None, solver_file: str | None) -> list[OwnFile]:
+    """The files of a run that the user has named."""
+    finders = ((own_problem, problem_file), (own_solver, solver_file))
+    return [find(text) for find, text in finders if text is not None]
+
+
+def outer(given: list[str] | None) -> OuterSettings:
+    """The settings of the outer loop that the options mean."""
+    return OuterSettings.parse(assignments(given, "--outer"))
 
 
 def assignments(given: list[str] | None, flag: str) -> dict[str, str]:
@@ -167,7 +195,7 @@ def assignments(given: list[str] | None, flag: str) -> dict[str, str]:
     return found
 
 
-def solver_options(name: str, given: list[str] | None) -> dict[str, Any]:
+def solver_options(name: str | OwnSolver, given: list[str] | None) -> dict[str, Any]:
     """Options of a solver, in the types of their defaults."""
     texts = assignments(given, "--option")
     if not texts:
@@ -178,14 +206,16 @@ def solver_options(name: str, given: list[str] | None) -> dict[str, Any]:
         default = getattr(defaults, option, None)
         kind = str if isinstance(default, Search) else type(default)
         try:
-            if kind not in SIMPLE:
+            if kind not in WORDS:
                 raise ValueError
-            found[option] = {"true": True, "false": False}[text.lower()] if kind is bool else kind(text)
-        except (ValueError, KeyError):
-            simple = [k for k, v in vars(defaults).items() if isinstance(v, (*SIMPLE, Search))]
+            found[option] = from_text(kind, text)
+        except ValueError:
+            simple = [k for k, v in vars(defaults).items() if isinstance(v, (*WORDS, Search))]
             raise InputError(
-                f"--option {option}={text} of the solver {name}",
+                f"--option {option}={text} of the solver {name if isinstance(name, str) else name.place}",
                 f"one of {', '.join(simple)}, as a number, a word, or true or false",
-                f"`mescal solvers {name}` shows them with their defaults",
+                f"`mescal solvers {name}` shows them with their defaults"
+                if isinstance(name, str)
+                else f"{name.file} has them with their defaults",
             ) from None
     return found

@@ -23,14 +23,15 @@ def resume(
     ] = None,
     trust: options.Trust = False,
     problem_file: options.ProblemFile = None,
+    solver_file: options.SolverFile = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ):
     """Carry on a run that was killed, interrupted or, with a larger budget, stopped by one; a finished one is shown.
 
     The run goes on from its newest checkpoint and ends as if it had never been stopped. A run that was killed before its
-    first checkpoint starts over: the same seed leads to the same end. A problem of somebody's own is a Python file that is run:
-    it has to be named, or the run trusted.
+    first checkpoint starts over: the same seed leads to the same end. A problem or a solver of somebody's own is a Python file
+    that is run: it has to be named, or the run trusted.
 
     **Examples:**
 
@@ -46,7 +47,8 @@ def resume(
         return finish(stored, as_json, "This run has come to its end; nothing was run.")
     if not stored.current and not quiet and not as_json:
         complaints().print("The code has changed since this run began; it goes on with the code as it is.", style="dim")
+    named = options.named_files(problem_file, solver_file)
     keep_compilations()
     with Progress(given, quiet=quiet or as_json) as progress:
-        stored = resume_run(run, limits, progress=progress, trust=options.trusted(trust, problem_file))
+        stored = resume_run(run, limits, progress=progress, trust=trust, named=named)
     return finish(stored, as_json)

@@ -8,7 +8,7 @@ import typer
 
 from .. import problems
 from ..errors import InputError
-from ..experiments import OwnProblem, StoredRun, Task, own_problem, run, task
+from ..experiments import OwnProblem, OwnSolver, StoredRun, Task, own_problem, own_solver, run, task
 from ..experiments.compilation import keep_compilations
 from ..experiments.own_problem import literal
 from ..experiments.run import stored_run
@@ -21,6 +21,7 @@ from .progress import Progress
 from .show import complaints, results, show_run, shown_path
 
 RUNS = Path("runs")
+DEFAULT = "auto"
 CHANGED = "{} was made by code that has changed since: it is run again."
 
 
@@ -34,7 +35,17 @@ def solve(
             show_default=False,
         ),
     ] = None,
-    solver: options.Solver = "auto",
+    solver: Annotated[
+        str | None,
+        typer.Option(
+            "--solver",
+            "-s",
+            metavar="NAME",
+            help="The sub-solver; `mescal solvers` lists them.",
+            autocompletion=options.complete_solver,
+            show_default=DEFAULT,
+        ),
+    ] = None,
     tol: options.Tol = options.DEFAULTS.tol.gradient,
     seed: options.Seed = options.DEFAULTS.seed,
     out: Annotated[
@@ -59,7 +70,17 @@ def solve(
             show_default=False,
         ),
     ] = None,
+    solver_file: Annotated[
+        str | None,
+        typer.Option(
+            "--solver-file",
+            metavar="FILE.py:CLASS",
+            help="Solve with your own solver or baseline: a class with defaults.",
+            show_default=False,
+        ),
+    ] = None,
     option: options.Option = None,
+    outer: options.Outer = None,
     tol_curvature: options.TolCurvature = None,
     tol_feasibility: options.TolFeasibility = None,
     tol_relative: options.TolRelative = None,
@@ -95,13 +116,16 @@ def solve(
     mescal solve neyman-pearson/spambase --solver natasha2 --tol 0.001 --seed 3 --out runs/a
     mescal solve fairness/bank --set tau=0.8 --max-seconds 60
     mescal solve neyman-pearson/madelon --starts 8
+    mescal solve neyman-pearson/spambase --outer growth=2 --outer max_inner=500
     mescal solve --problem-file my_problem.py:make --out runs/mine
+    mescal solve saddles/circle --solver-file my_solver.py:MySolver --option batch=16
     ```
     """
+    chosen = chosen_solver(solver, solver_file)
     given = task(
         **chosen_problem(problem, problem_file, assign),
-        solver=solver,
-        options=options.solver_options(solver, option),
+        solver=chosen,
+        options=options.solver_options(chosen, option),
         seed=seed,
         tol=options.tolerance(tol, tol_curvature, tol_feasibility, tol_relative),
         cone=cone,
@@ -110,6 +134,7 @@ def solve(
         max_work=max_work,
         max_seconds=max_seconds,
         starts=starts,
+        outer=options.outer(outer),
     )
     carry_out(given, RUNS / given.folder if out is None else out, force, as_json, quiet)
 
@@ -125,6 +150,14 @@ def chosen_problem(name: str | None, file: str | None, assign: list[str] | None)
         return {"problem": own, "parameters": {key: literal(text) for key, text in texts.items()}}
     assert name is not None
     return {"problem": name, "parameters": problems.parse(name, texts)}
+
+
+def chosen_solver(name: str | None, file: str | None) -> str | OwnSolver:
+    """The solver, as `task` takes it."""
+    if name is not None and file is not None:
+        found = f"both --solver {name} and --solver-file {file} were given"
+        raise InputError(found, "one solver", "leave one of the two out")
+    return name or DEFAULT if file is None else own_solver(file)
 
 
 def carry_out(given: Task, folder: Path, force: bool, as_json: bool, quiet: bool):

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .. import baselines, solvers as known
+from ..checks import WORDS
 from ..curvature import Search
 from ..experiments.task import method
 from . import options
@@ -70,7 +71,7 @@ def _about(solver: Any) -> str:
 
 def _settings(solver: Any) -> dict[str, Any]:
     shown = {key: value.name if isinstance(value, Search) else value for key, value in vars(solver).items()}
-    return {key: value for key, value in shown.items() if isinstance(value, options.SIMPLE)}
+    return {key: value for key, value in shown.items() if isinstance(value, tuple(WORDS))}
 
 
 def _plain(solver: Any) -> dict[str, Any]:

@@ -75,7 +75,7 @@ class SweepProgress:
 
 def short(given: Task) -> str:
     """A task in a few words."""
-    return f"{given.label} {given.solver} tol {given.tolerance} seed {given.seed}"
+    return f"{given.label} {given.solver_label} tol {given.tolerance} seed {given.seed}"
 
 
 def sweep_shown(tasks: Sequence[Task], root: Path, jobs: int | None, force: bool, quiet: bool) -> Swept:

@@ -13,6 +13,7 @@ experiments.tune(mescal.problems.get("neyman-pearson/breast-cancer"), "spider", 
 """
 
 from .own_problem import OwnProblem as OwnProblem, own_problem as own_problem
+from .own_solver import OwnSolver as OwnSolver, own_solver as own_solver
 from .ray_executor import RayExecutor as RayExecutor
 from .readable import Readable as Readable, load_readable as load_readable
 from .result_file import About as About, Statement as Statement

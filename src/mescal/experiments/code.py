@@ -4,8 +4,8 @@ Nearly every file of the engine takes part in every run, so its rooms count whol
 file, their folders too, a run counts the file of its own algorithm and what that and the engine import there: who edits one
 solver gets new runs of that one and of those that build on it, and the others stay. Sources count byte for byte.
 
-What reads, draws and shows runs does not count; nor do versions of libraries, which result.json says; nor a problem's own file,
-whose digest is part of what was asked.
+A solver in a file of the user's own may build on any of them, so all count; its file, and a problem's, do not, since their digests
+are part of what was asked. Nor does what reads, draws and shows runs; nor versions of libraries, which result.json says.
 """
 
 import ast
@@ -23,22 +23,30 @@ LONG = 16  # digits
 
 
 def code_of(algorithm: Any) -> str:
-    """The digest for a solver or a baseline."""
+    """The digest for a solver or a baseline of the package."""
     return _digest(Path(inspect.getfile(type(algorithm))).resolve())
 
 
+def code_of_all() -> str:
+    """The digest for what may be made of any of them."""
+    return _digest(None)
+
+
 @cache
-def _digest(own: Path) -> str:
+def _digest(own: Path | None) -> str:
     total = hashlib.sha256()
     for path in sources(own):
-        name = path.relative_to(PACKAGE).as_posix() if path.is_relative_to(PACKAGE) else path.name
-        total.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+        total.update(
+            f"{path.relative_to(PACKAGE).as_posix()}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode()
+        )
     return total.hexdigest()[:LONG]
 
 
-def sources(own: Path) -> list[Path]:
-    """The files that count for the algorithm of a file."""
+def sources(own: Path | None) -> list[Path]:
+    """The files that count for the algorithm of a file; None: for any."""
     engine = [path for room in ENGINE for path in (PACKAGE / room).rglob("*.py")]
+    if own is None:
+        return sorted({*engine, *(path for room in ALGORITHMS for path in (PACKAGE / room).rglob("*.py"))})
     found, new = set(engine), [own, *engine]
     while new:
         path = new.pop()
@@ -58,7 +66,7 @@ def _algorithms(path: Path) -> Iterator[Path]:
     text = path.read_bytes()
     if not _is_algorithm(path) and not any(room.encode() in text for room in ALGORITHMS):
         return
-    inside = ("mescal", *path.relative_to(PACKAGE).parent.parts) if path.is_relative_to(PACKAGE) else ()
+    inside = ("mescal", *path.relative_to(PACKAGE).parent.parts)
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             targets = [tuple(alias.name.split(".")) for alias in node.names]
@@ -75,4 +83,4 @@ def _algorithms(path: Path) -> Iterator[Path]:
 
 
 def _is_algorithm(path: Path) -> bool:
-    return path.is_relative_to(PACKAGE) and path.relative_to(PACKAGE).parts[0] in ALGORITHMS
+    return path.relative_to(PACKAGE).parts[0] in ALGORITHMS

@@ -1,6 +1,6 @@
 """Carrying on: a run from its checkpoints, or a run folder with all that it holds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from ..run import Result, Row, checkpoint
 from ..run.resume import resume as resume_checkpoint
 from ..run.settings import check_limits
 from ..solvers import Solver
-from .own_problem import OwnProblem
+from .own_file import OwnFile
 from .run import CHECKPOINT, carry_on, reopen, run
 from .store import StoredRun, is_run, load_run, write_config
 from .task import CODE, Task
@@ -45,7 +45,7 @@ def resume(
     - `solver`: as it was, where settings were given that are themselves objects.
     - `max_outer`, `max_work`: new limits for the whole run; `max_seconds`: for what comes now. Default: as they were.
     - `callback`, `progress`: as for `minimize`; functions are not stored.
-    - `trust`: whether the Python file that a run folder names for its problem may be run.
+    - `trust`: whether the Python files that a run folder names for its problem and its solver may be run.
 
     A checkpoint of another problem, solver or version is refused. If the newest is damaged, the one before it is used, and
     `result.warnings` says so.
@@ -56,7 +56,7 @@ def resume(
         if problem is None:
             named = task.make_problem()
             problem, x0 = named.problem, named.x0
-        solver = task.arguments()["solver"] if solver is None else solver
+        solver = task.make_solver() if solver is None else solver
         folder = folder / CHECKPOINT
     if problem is None:
         raise InputError(
@@ -85,23 +85,25 @@ def resume_run(
     folder: Path,
     limits: dict[str, Any],
     progress: Callable[[Row], Any] | None = None,
-    trust: bool | OwnProblem = False,
+    trust: bool = False,
+    named: Sequence[OwnFile] = (),
 ) -> StoredRun:
     """Carry a run folder to its end; with new `limits`, also one that a budget stopped. Without checkpoints it starts over.
 
-    `trust` is the user's word that the problem's own file may be run, or that file.
+    `trust` is the user's word that files of somebody's own may be run; `named` are those that the user has named.
     """
     stored = load_run(folder)
     asked = Task.from_config(stored.config)
     limits = check_limits(limits)
     if stored.finished and (not limits or not checkpoint.files(folder / CHECKPOINT)):
         return stored
-    task = replace(asked.with_trust(trust), **limits)
-    named = task.make_problem()
+    task = replace(asked.with_trust(trust, named), **limits)
+    task.make_solver()  # before anything is touched: its file may be another one
+    made = task.make_problem()
     with Hold(folder):
         if task.config() != asked.config():
             reopen(folder)  # the result is that of the run as it was: this one has not ended
             write_config(folder, task.config() | {CODE: stored.config.get(CODE)})
         if checkpoint.files(folder / CHECKPOINT):  # of whatever code: the user asked to go on
-            return carry_on(task, folder, named, progress, **limits)
-    return run(task, folder, named=named, progress=progress)
+            return carry_on(task, folder, made, progress, **limits)
+    return run(task, folder, named=made, progress=progress)

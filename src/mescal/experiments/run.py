@@ -50,7 +50,7 @@ def run(
             if not anew and checkpoint.files(path / CHECKPOINT):
                 return carry_on(task, path, named, progress)
             clear(path)
-            write_config(path, task.config() | {CODE: code_now(task.solver)})
+            write_config(path, task.config() | {CODE: code_now(task.config())})
             try:
                 result = task.solve(named, path / CHECKPOINT, progress)
             except (InputError, SystemExit):
@@ -67,7 +67,7 @@ def carry_on(
     task: Task, path: Path, named: NamedProblem, progress: Callable[[Row], Any] | None, **limits: Any
 ) -> StoredRun:
     """Go on from the newest checkpoint of a run that did not come to its end."""
-    solver = task.arguments()["solver"]
+    solver = task.make_solver()
     result = resume(path / CHECKPOINT, named.problem, named.x0, solver=solver, progress=progress, **limits)
     return store(task, path, named, result)
 

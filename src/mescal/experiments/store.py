@@ -66,7 +66,7 @@ class StoredRun:
     @property
     def current(self) -> bool:
         """Whether the run was made by the code as it is now."""
-        return self.config.get(CODE) == code_now(self.config.get("solver"))
+        return self.config.get(CODE) == code_now(self.config)
 
     @property
     def seed(self) -> int:

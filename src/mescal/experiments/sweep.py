@@ -30,6 +30,7 @@ from ..errors import InputError
 from ..files import LOCK, WriteError, as_path
 from ..run import Status
 from .compilation import keep_compilations, kept_in
+from .own_solver import OwnSolver
 from .run import clear, run, stored_run
 from .store import RESULT, StoredRun, load_run
 from .task import Task, task
@@ -57,7 +58,7 @@ Watcher = Callable[[str, Path, Task], Any]  # called with "kept", "changed", "st
 
 def product(
     problems: Iterable[str],
-    solvers: Iterable[str | tuple[str, Mapping[str, Any]]],
+    solvers: Iterable[str | OwnSolver | tuple[str | OwnSolver, Mapping[str, Any]]],
     *,
     seeds: Iterable[int] = (0,),
     tols: Iterable[Any] = (0.01,),
@@ -66,9 +67,10 @@ def product(
 ) -> list[Task]:
     """Every combination of problems, solvers, tolerances and seeds as a task; `settings` as for `task`.
 
-    A solver is a name, or a name with options, `("spider", {"batch": 16})`.
+    A solver is a name, or that of a file, `own_solver("my_solver.py:MySolver")`, or one of these with options,
+    `("spider", {"batch": 16})`.
     """
-    named = [(solver, {}) if isinstance(solver, str) else solver for solver in solvers]
+    named = [solver if isinstance(solver, tuple) else (solver, {}) for solver in solvers]
     seeds, tols = list(seeds), list(tols)
     return [
         task(problem, parameters=parameters, solver=solver, options=options, tol=tol, seed=seed, **settings)

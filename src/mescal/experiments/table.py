@@ -60,8 +60,7 @@ def compare(runs: Sequence[StoredRun], reference: str = "spider") -> list[Compar
     for stored in runs:
         if stored.finished and stored.result is not None:
             given = Task.from_config(stored.config)
-            solver = given.solver + "".join(f",{k}={v}" for k, v in given.options.items())
-            groups.setdefault((given.label, given.tolerance, solver), []).append(stored.result)
+            groups.setdefault((given.label, given.tolerance, given.solver_label), []).append(stored.result)
     rows = [_row(*key, members) for key, members in groups.items()]
     base = {(r.problem, r.tol): r.work.median for r in rows if r.solver == reference and r.work is not None}
     problems, tols = list(dict.fromkeys(r.problem for r in rows)), list(dict.fromkeys(r.tol for r in rows))

@@ -1,7 +1,7 @@
 """What a run is asked to do: problem, solver, seed, tolerance and limits; checked when it is made, without reading data."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -13,9 +13,11 @@ from ..errors import InputError
 from ..forms import NAMES, Unfit, plain, typed, value
 from ..problems import NamedProblem
 from ..run import Result, minimize
-from ..run.settings import Settings
-from .code import code_of
+from ..run.settings import Outer, Settings
+from .code import code_of, code_of_all
+from .own_file import OwnFile
 from .own_problem import OwnProblem
+from .own_solver import OwnSolver
 from .result_file import damaged
 
 CONFIG = "config.json"
@@ -34,15 +36,17 @@ class Task:
     - `problem`: a name of `mescal.problems.names()`, or that of a user's own problem.
     - `source`: where a user's own problem is written; None for a named one.
     - `parameters`: of the problem, all of them.
-    - `solver`, `options`: a name of `mescal.solvers.names()` or `mescal.baselines.names()`, and settings other than its
-      defaults.
-    - `seed`, `tolerance`, `cone`, `record`, the limits and `starts`: as for `mescal.minimize`.
+    - `solver`, `options`: a name of `mescal.solvers.names()` or `mescal.baselines.names()`, or that of a user's own solver, and
+      settings other than its defaults.
+    - `solver_source`: where a user's own solver is written; None for a named one.
+    - `seed`, `tolerance`, `cone`, `record`, the limits, `starts` and `outer`: as for `mescal.minimize`.
     """
 
     problem: str
     source: OwnProblem | None
     parameters: Mapping[str, Any]
     solver: str
+    solver_source: OwnSolver | None
     options: Mapping[str, Any]
     seed: int
     tolerance: Tolerance
@@ -52,6 +56,7 @@ class Task:
     max_work: float | None
     max_seconds: float | None
     starts: int
+    outer: Outer
 
     def config(self) -> dict[str, Any]:
         """The task as config.json holds it: nothing but what was asked, so equal tasks have equal configs."""
@@ -66,9 +71,11 @@ class Task:
             raise InputError(
                 f"{CONFIG} is no whole task: {error.found}", error.expected, "solve it anew into another folder"
             ) from None
-        name, source, tolerance = (given.pop(part) for part in ("problem", "source", "tolerance"))
+        problem = given.pop("source") or given["problem"]
+        solver = given.pop("solver_source") or given["solver"]
+        given |= {"problem": problem, "solver": solver, "tol": given.pop("tolerance")}
         try:
-            return task(name if source is None else source, tol=tolerance, **given)
+            return task(**given)
         except InputError as error:
             raise InputError(
                 f"config.json cannot be carried out: {error.found}",
@@ -76,15 +83,29 @@ class Task:
                 "restore it from a copy, or solve the problem anew into another folder",
             ) from None
 
-    def with_trust(self, trust: bool | OwnProblem) -> "Task":
-        """The same task, where a problem of the user's own may be run: see `OwnProblem.with_trust`."""
-        return self if self.source is None else replace(self, source=self.source.with_trust(trust))
+    def with_trust(self, trust: bool, named: Sequence[OwnFile] = ()) -> "Task":
+        """The same task, where files of the user's own may be run: see `OwnFile.with_trust`."""
+        own = {"source": self.source, "solver_source": self.solver_source}
+        return replace(self, **{part: file.with_trust(trust, named) for part, file in own.items() if file is not None})
 
     def make_problem(self) -> NamedProblem:
         """The problem and its start; reads or downloads its data."""
         if self.source is not None:
             return self.source.make(self.parameters)
         return problems.get(self.problem, **self.parameters)
+
+    def make_solver(self, **options: Any) -> solvers.Solver | Baseline:
+        """The solver or the baseline, with what else a caller asks of it; that of a user's own file is made by running the file."""
+        made = method(self.solver_source or self.solver, options | dict(self.options))
+        if isinstance(made, Baseline):
+            found = f"the baseline {self.solver}"
+            if self.starts != 1:
+                raise InputError(f"{found} from {self.starts} starts", "one start", "run it from each start by itself")
+            if self.outer != DEFAULTS.outer:
+                raise InputError(
+                    f"{found} with {self.outer}", "nothing of MESCAL's outer loop, which it has not", "leave outer out"
+                )
+        return made
 
     @property
     def label(self) -> str:
@@ -93,19 +114,23 @@ class Task:
         return self.problem + changed
 
     @property
+    def solver_label(self) -> str:
+        """The solver, with the settings that are not its defaults, nor those of the outer loop."""
+        return self.solver + "".join(f",{name}={value}" for name, value in asked_of(self.options, self.outer).items())
+
+    @property
     def folder(self) -> Path:
         """Where the run lies below the root of a store: problem/solver/tol/seed."""
-        options = "".join(f",{name}={value}" for name, value in self.options.items())
         tol = re.sub(", (curvature )?", ",", str(self.tolerance)).replace(" ", "=")
         starts = "" if self.starts == 1 else f",starts={self.starts}"
-        parts = [*self.label.split("/"), self.solver + options, f"tol={tol}", f"seed={self.seed}{starts}"]
+        parts = [*self.label.split("/"), self.solver_label, f"tol={tol}", f"seed={self.seed}{starts}"]
         return Path(*(re.sub(r"[^\w.,=+-]+", "-", part).strip(".") or "-" for part in parts))
 
     @property
     def group(self) -> str:
         """Tasks of one group share their compilations when they run in one process."""
-        source = None if self.source is None else self.source.sha256
-        return repr((self.problem, source, dict(self.parameters), self.solver, dict(self.options)))
+        sources = [None if own is None else own.sha256 for own in (self.source, self.solver_source)]
+        return repr((self.problem, sources, dict(self.parameters), self.solver_label))
 
     def arguments(self) -> dict[str, Any]:
         """What `minimize` is called with beside the problem and its start."""
@@ -116,8 +141,9 @@ class Task:
             "cone": self.cone,
             "record": self.record,
             "starts": self.starts,
+            "outer": self.outer,
         }
-        return limits | chosen | {"solver": method(self.solver, self.options)}
+        return limits | chosen | {"solver": self.make_solver()}
 
     def solve(self, named: NamedProblem, checkpoint: Path, progress: Callable[[Any], Any] | None) -> Result:
         """Carry it out; baselines and several starts keep no checkpoints."""
@@ -125,9 +151,10 @@ class Task:
         if not isinstance(given["solver"], Baseline):
             kept = checkpoint if self.starts == 1 else None
             return minimize(named.problem, named.x0, progress=progress, checkpoint=kept, **given)
-        options = {"max_outer": self.max_outer} | dict(self.options)
-        given = {name: value for name, value in given.items() if name not in ("solver", "max_outer", "starts")}
-        return baselines.get(self.solver, **options).minimize(named.problem, named.x0, progress=progress, **given)
+        given = {name: value for name, value in given.items() if name not in ("solver", "max_outer", "starts", "outer")}
+        baseline = self.make_solver(max_outer=self.max_outer)
+        assert isinstance(baseline, Baseline)
+        return baseline.minimize(named.problem, named.x0, progress=progress, **given)
 
     def _changed(self) -> dict[str, Any]:
         if self.source is not None:
@@ -149,16 +176,23 @@ def check_config(file: Path, config: Mapping[str, Any]):
         raise damaged(file, error) from None
 
 
-def code_now(solver: Any) -> str | None:
-    """The digest of the code that would run a solver or a baseline of that name; None where there is none."""
+def code_now(config: Mapping[str, Any]) -> str | None:
+    """The digest of the code that would run the solver or the baseline of a config.json; None where there is none. Runs no file."""
     try:
-        return code_of(method(solver, {}))
+        return code_of_all() if config.get("solver_source") else code_of(method(config.get("solver", ""), {}))
     except InputError:
         return None
 
 
-def method(name: str, options: Mapping[str, Any]) -> solvers.Solver | Baseline:
-    """The sub-solver or the baseline of that name, with these settings."""
+def asked_of(options: Mapping[str, Any], outer: Outer) -> dict[str, Any]:
+    """The settings of a solver and of the outer loop that are not their defaults, by the names that labels give them."""
+    return dict(options) | {f"outer.{name}": value for name, value in outer.changed().items()}
+
+
+def method(name: str | OwnSolver, options: Mapping[str, Any]) -> solvers.Solver | Baseline:
+    """The sub-solver or the baseline of that name or in that file, with these settings."""
+    if isinstance(name, OwnSolver):
+        return name.make(options)
     return baselines.get(name, **options) if name in baselines.names() else solvers.get(name, **options)
 
 
@@ -166,7 +200,7 @@ def task(
     problem: "str | OwnProblem",
     *,
     parameters: Mapping[str, Any] | None = None,
-    solver: str = "auto",
+    solver: str | OwnSolver = "auto",
     options: Mapping[str, Any] | None = None,
     seed: int = DEFAULTS.seed,
     tol: Any = DEFAULTS.tol,
@@ -176,8 +210,12 @@ def task(
     max_work: float | None = None,
     max_seconds: float | None = None,
     starts: int = 1,
+    outer: Outer = DEFAULTS.outer,
 ) -> Task:
-    """A task, checked: names exist, numbers make sense. `cone=None` takes the one that suits the problem."""
+    """A task, checked: names exist, numbers make sense. `cone=None` takes the one that suits the problem.
+
+    A solver in a file that may be run is made here, so that its options are checked; one that may not is not.
+    """
     given, own = dict(parameters or {}), None
     if isinstance(problem, OwnProblem):
         own, name, cone = problem, problem.name, cone or "critical"
@@ -187,16 +225,15 @@ def task(
         if unknown := set(given) - set(entry.parameters):
             problems.parse(problem, {sorted(unknown)[0]: ""})
         given = {key: p.check(key, given.get(key, p.default)) for key, p in entry.parameters.items()}
-    if isinstance(method(solver, options or {}), Baseline) and starts != 1:
-        raise InputError(f"the baseline {solver} from {starts} starts", "one start", "run it from each start by itself")
     limits = {"max_outer": max_outer, "max_work": max_work, "max_seconds": max_seconds}
-    asked = {"tol": tol, "cone": cone, "seed": seed, "record": record, "starts": starts} | limits
-    checked = Settings(**asked)
-    return Task(
+    asked = {"tol": tol, "cone": cone, "seed": seed, "record": record, "starts": starts, "outer": outer} | limits
+    checked, own_solver = Settings(**asked), solver if isinstance(solver, OwnSolver) else None
+    made = Task(
         problem=name,
         source=own,
         parameters=given,
-        solver=solver,
+        solver=solver.name if isinstance(solver, OwnSolver) else solver,
+        solver_source=own_solver,
         options=dict(options or {}),
         seed=int(seed),
         tolerance=checked.tol,
@@ -206,4 +243,8 @@ def task(
         max_work=max_work,
         max_seconds=max_seconds,
         starts=checked.starts.count,
+        outer=outer,
     )
+    if own_solver is None or own_solver.trusted:
+        made.make_solver()
+    return made

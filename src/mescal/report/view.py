@@ -12,7 +12,10 @@ import numpy as np
 from ..certificate import Check, Tolerance
 from ..experiments.result_file import About
 from ..experiments.store import StoredRun
+from ..experiments.task import asked_of
+from ..forms import typed
 from ..run import Result
+from ..run.settings import Outer
 from .curves import Curve
 
 # The three measures of the paper's figures, in their order.
@@ -59,7 +62,8 @@ class View:
     def solver(self) -> str:
         """The name of the solver, with the settings that are not its defaults."""
         name = self.config.get("solver") or ("unknown" if self.result is None else self.result.solver)
-        return name + "".join(f", {key}={value}" for key, value in self.config.get("options", {}).items())
+        asked = asked_of(self.config.get("options", {}), typed(Outer, self.config.get("outer", {})))
+        return name + "".join(f", {key}={value}" for key, value in asked.items())
 
     @property
     def seed(self) -> int:

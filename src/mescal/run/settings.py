@@ -12,15 +12,17 @@ from typing import Any, TypedDict
 
 from ..certificate import Tolerance, as_tolerance
 from ..certificate.second_order import CONES
-from ..checks import Check, function, limit, number, one_of, truth, whole
-from ..errors import InputTypeError
+from ..checks import WORDS, Check, from_text, function, limit, number, one_of, truth, whole
+from ..errors import InputError, InputTypeError
 from ..files import as_path
+from ..forms import APART, stored_fields
 from ..importing import on_first_use
+from ..registry import unknown_name
 
 
-def setting(default: Any, check: Check, help: str) -> Any:
+def setting(default: Any, check: Check, help: str, **more: Any) -> Any:
     """A field that knows what it may be."""
-    return field(default=default, metadata={"check": check, "help": help})
+    return field(default=default, metadata={"check": check, "help": help, **more})
 
 
 class Checked:
@@ -48,8 +50,32 @@ class Outer(Checked):
     )
     max_inner: int = setting(3000, whole(1), "steps of one inner solve, at most; theory modes count theirs by formulas")
     watchdog: float | None = setting(
-        300.0, limit, "after so many seconds without a step, the log says which function the run hangs in; None: never"
+        300.0,
+        limit,
+        "after so many seconds without a step, the log says which function the run hangs in; None: never",
+        **APART,  # it changes no number of a run
     )
+
+    @classmethod
+    def parse(cls, texts: Mapping[str, str]) -> "Outer":
+        """From texts, as a command line has them, by what the settings are declared to be."""
+        defaults, found = {each.name: each.default for each in fields(cls)}, {}
+        for name, text in texts.items():
+            if name not in defaults:
+                raise unknown_name("setting of the outer loop", name, defaults)
+            try:
+                found[name] = from_text(type(defaults[name]), text)
+            except ValueError:
+                raise InputError(
+                    f"{name}={text} of the outer loop",
+                    f"{WORDS[type(defaults[name])]}, for example {name}={str(defaults[name]).lower()}",
+                    "leave it out for the default",
+                ) from None
+        return cls(**found)
+
+    def changed(self) -> dict[str, Any]:
+        """What differs from the defaults and can change a run."""
+        return {f.name: value for f in stored_fields(type(self)) if (value := getattr(self, f.name)) != f.default}
 
 
 @dataclass(frozen=True)
