@@ -10,7 +10,7 @@ import pytest
 
 import mescal
 from mescal import E
-from mescal.certificate.scalars import frame_of
+from mescal.certificate.scalars import Determined, completed, frame_of
 from mescal.sets import Box
 
 UNITS = [1e-6, 1.0, 1e6]
@@ -138,8 +138,14 @@ def test_scalars_follow_x_in_coordinates_in_which_they_move_as_it_does():
     rows = np.array([[3000.0, 4000.0, 0.0, -1.0], [0.0, 0.0, -1.0, 10.0]])
     H, free = np.zeros((4, 4)), np.zeros(2, bool)
 
-    def found(rows, H=H, ended=free, determined=(1, 0)):
-        return frame_of(2, rows, np.array(determined)[: len(rows)], np.zeros(len(rows)), H.__matmul__, ended)
+    def relations(rows, determined, shares=None, push=True):
+        many = len(rows)
+        held, given = np.ones(many, bool), np.ones(many) if shares is None else np.array(shares)
+        scalar = np.array(determined)[:many]
+        return Determined(2, rows, scalar, given, held, ~held | (not push), np.zeros(rows.shape))
+
+    def found(rows, H=H, ended=free, determined=(1, 0), steep=(0.0, 0.0), **given):
+        return frame_of(relations(rows, determined, **given), H.__matmul__, ended, np.array(steep))
 
     both = found(rows)
     np.testing.assert_allclose(both.follow, [[3e4, 4e4], [3e3, 4e3]])
@@ -154,6 +160,18 @@ def test_scalars_follow_x_in_coordinates_in_which_they_move_as_it_does():
     np.testing.assert_allclose(found(1e-6 * rows[:1] + [0, 0, 0, -1], 0 * H).units, 1)
     # two rows that are one do not tell how both follow, nor does one that determines nothing
     assert not found(rows[[1, 1]], 0 * H).follow.any() and not found(rows[:1], 0 * H, determined=(-1,)).follow.any()
+    assert found(rows[:1], 0 * H, determined=(-1,), steep=(0.0, 1e-9)).units[1] > 1e50  # any slope along it is too much
+    # of two rows of one scalar the mean at their shares; where neither need hold, s may lie above it by 1e4
+    tied = np.array([[1e4, 0, -1.0, 0], [3e4, 0, -2.0, 0]])
+    np.testing.assert_allclose(found(tied, 0 * H, determined=(0, 0), shares=[0.4, 0.6]).follow[0], [1.375e4, 0])
+    between = found(tied, 0 * H, determined=(0, 0), shares=[1.0, 0.0], push=False)
+    np.testing.assert_allclose(between.follow[0], [1e4, 0])
+    assert between.loosened == 1 and between.lengthened == pytest.approx(1.25)
+    # multipliers that leave the Lagrangian no slope along scalars, and none below zero
+    steep, signs = np.array([3.0, -2.0]), np.array([True, False])
+    changed = completed(relations(rows, (1, 0)), np.array([5.0, 7.0]), ~signs, steep)
+    np.testing.assert_allclose((changed - [5, 7]) @ rows[:, 2:], -steep)
+    assert (completed(relations(rows, (1, 0)), np.zeros(2), np.ones(2, bool), -steep) >= 0).all()
     # T, its inverse and its transpose
     d, g = np.arange(1.0, 5.0), np.array([0.5, -1.0, 2.0, 3.0])
     np.testing.assert_allclose(both.inward(both.outward(d)), d)
@@ -227,3 +245,38 @@ def test_groups_of_tails_hide_no_slope_in_any_unit():
         assert not found.passes(TOLERANCE), found
         steep[unit] = found.stationarity.value
     assert steep[1.0] == pytest.approx(0.02, rel=0.05) and steep[1e4] == pytest.approx(1e4 * steep[1.0], rel=1e-3)
+
+
+def test_a_small_factor_hides_no_slope():
+    """A multiple f < tolerance of the worst of one group, of slope s: what is left of the scalar's multiplier is no slope of x."""
+    for f, s in ((0.005, 100.0), (0.001, 1e6)):
+        group = s * E(lambda x: x[0])
+        for given in ({}, {"multipliers": {"objective[0]": 0.0}, "slack": {"objective[0]": 0.0}}):
+            found = certified(mescal.Problem(f * mescal.worst([group])), [0.0], **given)
+            assert not found.passes(TOLERANCE), found
+            assert found.stationarity.value == pytest.approx(f * s)
+
+
+def test_multipliers_of_scalars_follow_from_the_others():
+    """1 and 1/100 off, within the tolerance along the scalars alone, they would hide maxima of what was stated."""
+    rows = np.array([[1e4]])
+    above, below = (E(lambda x, r, b=b: r[0] * (2 + b * x[0] ** 2), over=rows) for b in (0.001, 1.0))
+    found = certified(mescal.Problem(above / below), [0.0], multipliers={"objective: denominator": 7.5e-5})
+    decides(found, -0.999)
+    assert found.multipliers["objective: denominator"] == pytest.approx(-5e-5)
+    given = {"multipliers": {"objective[0]": 0.992}, "slack": {"objective[0]": 0.0}}
+    decides(certified(mescal.Problem(mescal.worst([-5 * FIRST]) + 4.96 * FIRST), [0.0], **given), -0.08)
+
+
+def test_several_groups_that_reach_the_worst_hide_no_slope():
+    """max(s x, x) - 1.0025 s x: multipliers of 1.0025 and 0.007 sum up to nearly one, and the slow row is the second."""
+    s = 1e6
+    groups, names = [s * E(lambda x: x[0]), 1 * E(lambda x: x[0])], ["objective[0]", "objective[1]"]
+    problem = mescal.Problem(mescal.worst(groups) - 1.0025 * s * E(lambda x: x[0]))
+    for given in (
+        {},
+        {"multipliers": dict(zip(names, (1.0025, 0.0071), strict=True)), "slack": dict.fromkeys(names, 0.0)},
+    ):
+        found = certified(problem, [0.0], **given)
+        assert not found.passes(TOLERANCE), found
+        assert found.stationarity.value >= 0.0025 * s * (1 - 1e-6)

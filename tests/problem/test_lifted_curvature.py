@@ -54,28 +54,38 @@ def excess(values):
     return WIDTH * np.log1p(np.exp(values / WIDTH))
 
 
+WORST = int(np.argmax([losses(X)[:HALF].mean(), losses(X)[HALF:].mean()]))  # the group whose loss is larger at X
+
+
 class Form(NamedTuple):
-    """A statement, and its form in (x, scalars): the objective, then the constraints, in the order of the problem's."""
+    """A statement, its form in (x, scalars): the objective, then the constraints, in the order of the problem's, and the numbers of
+    the constraints that determine scalars, in their order; others are minimisers.
+    """
 
     objective: Any
     constraints: dict[str, Any]
     plain: Callable[[np.ndarray], list]
+    determining: tuple[int, ...] = ()
 
 
 FORMS = {
-    "ratio minimised": Form(LOSS / RATE, {}, lambda z: [losses(z).mean() / z[2], rates(z).mean() - z[2]]),
+    "ratio minimised": Form(LOSS / RATE, {}, lambda z: [losses(z).mean() / z[2], rates(z).mean() - z[2]], (0,)),
     "ratio bounded": Form(
         SIZE,
         {"precision": HITS / RATE >= 0.9},
         lambda z: [z @ z, (0.9 * rates(z) - rates(z) * LABELS).mean(), 0.01 - rates(z).mean()],
     ),
     "worst minimised": Form(
-        mescal.worst(GROUPS), {}, lambda z: [z[2], losses(z)[:HALF].mean() - z[2], losses(z)[HALF:].mean() - z[2]]
+        mescal.worst(GROUPS),
+        {},
+        lambda z: [z[2], losses(z)[:HALF].mean() - z[2], losses(z)[HALF:].mean() - z[2]],
+        (WORST,),
     ),
     "function minimised": Form(
         mescal.of(lambda h, p: -2 * h / (p + 0.5), HITS, RATE, between=(0, 1)),
         {},
         lambda z: [-2 * z[2] / (z[3] + 0.5), (rates(z) * LABELS).mean() - z[2], rates(z).mean() - z[3]],
+        (0, 1),
     ),
     "tail minimised": Form(
         mescal.cvar(loss, LEVEL, over=PEOPLE, width=WIDTH) + SIZE,
@@ -88,7 +98,10 @@ FORMS = {
         lambda z: [z[:2] @ z[:2], ((rates(z) - z[2]) ** 2).mean() - 0.001],
     ),
     "entropic risk minimised": Form(
-        mescal.entropic(loss, T, over=PEOPLE), {}, lambda z: [z[2], T * np.exp((losses(z) - z[2]) / T).mean() - T]
+        mescal.entropic(loss, T, over=PEOPLE),
+        {},
+        lambda z: [z[2], T * np.exp((losses(z) - z[2]) / T).mean() - T],
+        (0,),
     ),
     "entropic risk bounded": Form(
         SIZE,
@@ -101,6 +114,19 @@ FORMS = {
         lambda z: [z[:2] @ z[:2], z[2] + excess(losses(z) - 0.5 - z[2]).mean() / (1 - LEVEL)],
     ),
 }
+
+
+def following(form: Form, hessian: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+    """T of z = T (x, scalars'): scalars follow x, and count in the units in which they move as fast; but for minimisers of what has
+    the multiplier zero.
+    """
+    size = len(X)
+    rows = slopes[list(form.determining)] if form.determining else hessian[size:]
+    if not rows.any():
+        return np.eye(hessian.shape[0])
+    follow = -np.linalg.solve(rows[:, size:], rows[:, :size])
+    units = np.diag(np.maximum(1.0, np.linalg.norm(follow, axis=1)))
+    return np.block([[np.eye(size), np.zeros((size, len(units)))], [follow, units]])
 
 
 def derivatives(function: Callable, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -124,7 +150,7 @@ def derivatives(function: Callable, z: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 @pytest.mark.parametrize("name", FORMS)
 def test_the_curvature_in_all_of_space_is_that_of_dense_numpy(name):
-    """That of H + p A'A in (x, scalars, slacks): H of f + lam'c, A of c + s, and p the penalty of the certificate."""
+    """That of H + p A'A in (x, scalars', slacks): H of f + lam'c, A of c + s, and p the penalty of the certificate."""
     form = FORMS[name]
     problem = mescal.Problem(form.objective, form.constraints)
     found = mescal.certify(problem, X, cone="whole")
@@ -136,7 +162,11 @@ def test_the_curvature_in_all_of_space_is_that_of_dense_numpy(name):
     assert [float(found.constraints[n]) for n in names] == pytest.approx(list(values[1:]), rel=1e-9, abs=1e-12)
     weights = [float(found.multipliers[n]) for n in names]
     slopes, hessians = derivatives(form.plain, z)
-    inner = hessians[0] + np.tensordot(weights, hessians[1:], 1) + found.penalty * slopes[1:].T @ slopes[1:]
+    hessian = hessians[0] + np.tensordot(weights, hessians[1:], 1)
+    if len(z) > len(X):
+        turned = following(form, hessian, slopes[1:])
+        hessian, slopes = turned.T @ hessian @ turned, slopes @ turned
+    inner = hessian + found.penalty * slopes[1:].T @ slopes[1:]
     free = [j for j, n in enumerate(names) if n in found.slack]
     side = found.penalty * slopes[1:][free]
     whole = np.block([[inner, side.T], [side, found.penalty * np.eye(len(free))]])

@@ -19,7 +19,7 @@ from ..sets import ConvexSet, Reals
 from ..sets.points import rounding
 from .budget import ENDLESS, Budget
 from .multipliers import admissible, best_multipliers, stationarity_of
-from .scalars import Frame, frame_of
+from .scalars import Determined, Frame, completed, frame_of
 from .second_order import CONES, Situation
 from .slacks import choose_slack
 from .tolerance import Tolerance, as_tolerance
@@ -97,30 +97,39 @@ class Request:
         return len(self.problem.lifting.starts) if self.problem.lifting else 0
 
     def settle(self, judge: Evaluator, point: At) -> "Settled":
-        """Multipliers and slacks as given, or the best, and how scalars follow x at them."""
+        """Multipliers and slacks as given, or the best, those of scalars completed, and how scalars follow x at them."""
         found = Settled(*self.choose(point), Frame.none(self.x.size))
         if not self.scalars:
             return found
-        found = found._replace(frame=self._frame(judge, point, found))
+        determined, frame = self._followed(judge, point, found)
         if not self.is_fixed:
-            found = Settled(*self.choose(found.frame.look(point)), found.frame)
-            found = found._replace(frame=self._frame(judge, point, found))
-        return found
+            found = Settled(*self.choose(frame.look(point)), frame)
+            determined, _ = self._followed(judge, point, found)
+        steep = self._along_scalars(point, found.multipliers)
+        found = found._replace(multipliers=completed(determined, found.multipliers, self.inequality, steep))
+        return found._replace(frame=self._followed(judge, point, found)[1])
 
-    def _frame(self, judge: Evaluator, point: At, settled: Settled) -> Frame:
+    def _along_scalars(self, point: At, multipliers: np.ndarray) -> np.ndarray:
+        """Slopes of the Lagrangian along scalars, those that ends of their ranges make up for taken off."""
+        return -self.project_tangent(-(point.gradient + multipliers @ point.jacobian))[-self.scalars :]
+
+    def _followed(self, judge: Evaluator, point: At, settled: Settled) -> tuple[Determined, Frame]:
+        """What determines scalars, and how they follow x."""
         situation = self.situation(point, settled)
-        layout, lifting, determined = self.program.layout, self.problem.lifting, np.full(len(self.inequality), -1)
+        layout, lifting, scalar = self.program.layout, self.problem.lifting, np.full(len(self.inequality), -1)
         assert lifting is not None
         places = sorted(lifting.starts)  # as JAX orders a dict
         for name, rows in zip(layout.names, layout.slices, strict=True):
-            if (scalar := self.problem.constraints[name].beside) is not None:
-                determined[rows] = places.index(scalar)
-        held = (determined >= 0) & (~self.inequality | situation.pushing)
+            if (beside := self.problem.constraints[name].beside) is not None:
+                scalar[rows] = places.index(beside)
+        determined = Determined.of(self.scalars, scalar, situation, point)
         ended = np.ones(self.scalars, bool)
         if (tangent := situation.tangent) is not None:
             ended = (tangent.lower | tangent.upper)[-self.scalars :]
         product = partial(judge.hessian_times, self.x, settled.multipliers)
-        return frame_of(self.scalars, point.jacobian[held], determined[held], situation.off[held], product, ended)
+        steep, off = self._along_scalars(point, settled.multipliers), point.rounding
+        rounding = (off.gradient + np.abs(settled.multipliers) @ off.jacobian)[-self.scalars :]
+        return determined, frame_of(determined, product, ended, np.where(np.abs(steep) > rounding, steep, 0.0))
 
     def choose(self, point: At) -> tuple[np.ndarray, np.ndarray]:
         """Multipliers and slacks (m rows, zero on equalities): as given, or the best.
@@ -178,7 +187,7 @@ class Request:
             strong=self.strong,
             doubt=-2 * off,
             errors=np.linalg.norm(point.rounding.jacobian, axis=1),
-            loosened=frame.loosened,
+            loosened=frame.lengthened,
         )
 
     @property

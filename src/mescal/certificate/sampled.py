@@ -26,7 +26,6 @@ from .quotients import Mismatch, mismatch
 from .request import Request, Settled
 from .rounded import Rounded, widened
 from .sampling import Batches, judged, split
-from .scalars import Frame
 from .second_order import ALWAYS_FORMED, CONES, DENSE_SIZE, Situation, on_cone, unmeasured
 
 GROWTH = 4  # of batches, from look to look
@@ -70,16 +69,16 @@ def one_look(
     batches: Batches,
     failure: float,
     decided: dict[str, Measured] | None = None,
-    before: tuple[Rounded, Frame] | None = None,
-) -> tuple[Certificate, tuple[Rounded, Frame]]:
+    before: tuple[Rounded, Settled] | None = None,
+) -> tuple[Certificate, tuple[Rounded, Settled]]:
     """One certificate from one pair of batches, with new curvatures, and with what was found `before` where they are `decided`; and
-    what was found here: rounding, and coordinates of scalars.
+    what was found here: rounding, multipliers, slacks and coordinates.
     """
     judge = Evaluator.of(request.program, batches.second)
     chooser = judge if decided else Evaluator.of(request.program, batches.first)
     point = judge.at(request.x)
     chosen = point if decided else chooser.at(request.x)
-    settled = Settled(*request.choose(chosen), before[1]) if decided and before else request.settle(chooser, chosen)
+    settled = before[1] if decided and before else request.settle(chooser, chosen)
     multipliers, slack, frame = settled
     point, chosen = frame.look(point), frame.look(chosen)
     # Slacks that were chosen rather than given may be any s >= 0: feasibility takes the best one; the multiplier is zero, as for
@@ -118,7 +117,7 @@ def one_look(
         judge.tally if chooser is judge else judge.tally + chooser.tally,
         settled._replace(slack=slack),
     )
-    return replace(certificate, warnings=(*doubts.sentences, *certificate.warnings, *bound.words())), (off, frame)
+    return replace(certificate, warnings=(*doubts.sentences, *certificate.warnings, *bound.words())), (off, settled)
 
 
 class _Hessian:

@@ -10,11 +10,19 @@ with t = W x to first order, what is measured is in coordinates (x, t') of
 where a direction in which scalars follow has the length of its part in x. Slope and curvature of what was stated are among those
 that are measured. W is from one relation r d = 0 for each scalar:
 
-    r = J_j      of the rows j that determine it and hold, the one in which it moves slowest; where there is none,
-    r = H_i      where H_ii > 0: with the others as they are, d'Hd is smallest there.
+    r = sum_j w_j J_j   over the rows j that determine it, w_j >= 0: of an equality 1, of active inequalities their multipliers, or
+                        1 where all are zero; where none is active, the nearest row alone;
+    r = H_i             where no row determines it and H_ii > 0: with the others as they are, d'Hd is smallest there.
 
-A scalar at an end of its range, or without such a relation, does not follow, W_i = 0: where it might, to one side,
-directions are by up to sqrt(1 + k) longer than x, for k of these. Slopes and curvatures are then by so much larger: `loosened`.
+So the slope in x is that of what was stated, at some weights of what is largest there, whatever the multipliers sum up to.
+Multipliers of rows that determine scalars follow from all the others, by g_t = 0, and are `completed`: with others, which
+tolerances let pass, the Lagrangian would have the curvature of something else.
+
+A scalar at an end of its range does not follow, W_i = 0: where it might, to one side, directions are by up to sqrt(1 + k) longer
+than x, for k of these. Slopes and curvatures are then by so much larger: `loosened`. Nor does one without a relation: how fast it
+moves is not known, and so no slope along it may be left, u_i = `STEEPEST`, but for that of rounding, u_i = 1.
+Where of several active inequalities some do not push, critical directions lie above all of them: u_i is no less than
+v = |W of row j alone - W| of each, directions are by up to sqrt(1 + sum of v^2/u^2) longer, and curvatures larger: `lengthened`.
 """
 
 from collections.abc import Callable
@@ -25,21 +33,24 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..oracle.look import At
+from .second_order import Situation
 
 SINGULAR = 1e-10  # relations between scalars that are this close to dependent determine none
+STEEPEST = 1e100  # a unit in which any slope is beyond any tolerance
 
 
 class Frame(NamedTuple):
-    """The coordinates: W of shape (k, d - k), u and which scalars do not follow, of shape (k,)."""
+    """The coordinates: W of shape (k, d - k); u, which scalars do not follow, and v^2/u^2, of shape (k,)."""
 
     follow: Any
     units: Any
     loose: Any
+    above: Any
 
     @classmethod
     def none(cls, size: int) -> "Frame":
         """Of parameters without scalars."""
-        return cls(np.zeros((0, size)), np.zeros(0), np.zeros(0))
+        return cls(np.zeros((0, size)), np.zeros(0), np.zeros(0), np.zeros(0))
 
     @property
     def count(self) -> int:
@@ -50,6 +61,11 @@ class Frame(NamedTuple):
     def loosened(self) -> float:
         """What the square of a length may be, per length of x."""
         return 1.0 + float(np.sum(self.loose))
+
+    @property
+    def lengthened(self) -> float:
+        """The same on the critical cone."""
+        return self.loosened + float(np.sum(self.above))
 
     @property
     def norm(self) -> float:
@@ -105,55 +121,90 @@ def _joined(first: Any, second: Any) -> Any:
     return (jnp if isinstance(first, jax.Array) else np).concatenate([first, second])
 
 
-def frame_of(
-    count: int,
-    rows: np.ndarray,
-    determined: np.ndarray,
-    errors: np.ndarray,
-    product: Callable[[np.ndarray], np.ndarray],
-    ended: np.ndarray,
-) -> Frame:
-    """The frame of parameters of which the last `count` are scalars, at an end of their range where `ended`.
+class Determined(NamedTuple):
+    """Which rows of c determine the scalars, the last `count` parameters: `scalar` is the number of each row's, or -1.
 
-    Of `rows`, which hold up to `errors` in length, each determines the scalar of this number.
+    `shares` are the weights w of the rows, `active` says which may hold, `free` which of these need not on the critical cone;
+    `errors` are those of the rows, entry by entry.
     """
-    size = rows.shape[1]
+
+    count: int
+    rows: np.ndarray
+    scalar: np.ndarray
+    shares: np.ndarray
+    active: np.ndarray
+    free: np.ndarray
+    errors: np.ndarray
+
+    @classmethod
+    def of(cls, count: int, scalar: np.ndarray, situation: Situation, point: At) -> "Determined":
+        """At a point with the multipliers and slacks of a situation."""
+        inequality, multipliers = situation.inequality, situation.multipliers
+        active = ~inequality | situation.at_zero
+        shares = np.zeros(len(scalar))
+        for own in (scalar == i for i in range(count)):
+            if (own & active).any():
+                weights = np.where(own & active, np.where(inequality, np.maximum(multipliers, 0.0), 1.0), 0.0)
+                weights = weights / weights.max() if weights.any() else (own & active).astype(float)
+                shares += weights / weights.sum()
+            elif own.any():
+                shares[np.argmax(np.where(own, point.constraint, -np.inf))] = 1.0
+        free = situation.at_zero & ~situation.pushing & (scalar >= 0)
+        return cls(count, point.jacobian, scalar, shares, active, free, point.rounding.jacobian)
+
+    def relation(self, i: int) -> tuple[np.ndarray, bool]:
+        """r of a scalar, and whether its entry there is more than rounding."""
+        shares = np.where(self.scalar == i, self.shares, 0.0)
+        row, off = shares @ self.rows, shares @ self.errors
+        return row, bool(abs(row[i - self.count]) > off[i - self.count])
+
+
+def completed(determined: Determined, multipliers: np.ndarray, inequality: np.ndarray, steep: np.ndarray) -> np.ndarray:
+    """Multipliers with those of rows that determine scalars such that the Lagrangian, whose slopes along scalars are `steep`, has
+    none; zero in `steep` is left.
+    """
+    count, found = determined.count, [determined.relation(i) for i in range(determined.count)]
+    holds = [(determined.active & (determined.scalar == i)).any() for i in range(count)]
+    chosen = [i for i in range(count) if steep[i] != 0 and holds[i] and found[i][1]]
+    units = [found[i][0][i - count] for i in chosen]
+    among = np.array([[found[i][0][k - count] / u for k in chosen] for i, u in zip(chosen, units, strict=True)])
+    if not chosen or not _independent(among):
+        return multipliers
+    more = np.zeros(count + 1)  # the last for rows that determine none
+    more[chosen] = np.linalg.solve(among.T, -steep[chosen]) / units
+    changed = multipliers + more[determined.scalar] * determined.shares * determined.active
+    return np.where(inequality, np.maximum(changed, 0.0), changed)
+
+
+def frame_of(
+    determined: Determined, product: Callable[[np.ndarray], np.ndarray], ended: np.ndarray, steep: np.ndarray
+) -> Frame:
+    """The frame of parameters, with scalars at an end of their range where `ended`; `steep` is what slope the Lagrangian has along
+    them beyond rounding.
+    """
+    count, size = determined.count, determined.rows.shape[1]
     first = size - count
-    speeds = np.concatenate([np.ones(first), np.full(count, np.inf)])
-    relations = np.zeros((count, size))
-
-    def offer(i: int, row: np.ndarray, of_others: np.ndarray):
-        speed = _speed(row, i, of_others)
-        if speed < speeds[i] * (1 - SINGULAR):
-            speeds[i], relations[i - first] = speed, row / row[i]
-
-    def by_rows():
-        for _ in range(count):  # scalars may be functions of each other
-            for i in range(first, size):
-                for row in rows[(determined == i - first) & (np.abs(rows[:, i]) > errors)]:
-                    offer(i, row, speeds)
-
-    by_rows()
+    relations, known = np.zeros((count, size)), np.zeros(count, bool)
     columns = product(np.eye(size)[:, first:]).T
-    for i, column in zip(range(first, size), columns, strict=True):
-        if column[i] > 0 and not (determined == i - first).any():
-            offer(i, column, np.where(np.isfinite(speeds), speeds, 0.0))
-    by_rows()  # of those, too
-    known = np.isfinite(speeds[first:])
-    relations[~known, first:] = np.eye(count)[~known]
-    among = relations[:, first:]
-    follow, loose = np.zeros((count, first)), known & ended
-    if np.linalg.svd(among, compute_uv=False).min(initial=1.0) > SINGULAR:
-        follow = np.where(ended[:, None], 0.0, -np.linalg.solve(among, relations[:, :first]))
-    else:
-        loose = known
-    units = np.where(known, np.maximum(speeds[first:], 1.0), 1.0)
-    return Frame(follow, units, loose.astype(float))
+    for i in range(count):
+        row, known[i] = determined.relation(i)
+        if not (determined.scalar == i).any():
+            row, known[i] = columns[i], columns[i][first + i] > 0
+        relations[i] = row / row[first + i] if known[i] else np.eye(size)[first + i]
+    if not _independent(relations[:, first:]):
+        relations, known = np.eye(size)[first:], ~np.ones(count, bool)
+    moves = -np.linalg.solve(relations[:, first:], relations[:, :first])
+    apart = np.zeros(count)  # v
+    for row, i in zip(determined.rows[determined.free], determined.scalar[determined.free], strict=True):
+        if row[first + i] != 0:
+            left = np.linalg.norm(row[:first] + row[first:] @ moves) / abs(row[first + i])
+            apart[i] = max(apart[i], float(left))
+    units = np.maximum(np.maximum(1.0, apart), np.linalg.norm(moves, axis=1))
+    units = np.where(known | (steep == 0), units, STEEPEST)
+    follow = np.where(ended[:, None], 0.0, moves)
+    return Frame(follow, units, (known & ended).astype(float), (apart / units) ** 2)
 
 
-def _speed(row: np.ndarray, i: int, units: np.ndarray) -> float:
-    """How fast coordinate i moves where others move by their units, row d = 0."""
-    moved = np.zeros(len(row))
-    others = (row != 0) & (np.arange(len(row)) != i)
-    moved[others] = row[others] * units[others]
-    return float(np.linalg.norm(moved)) / abs(float(row[i]))
+def _independent(among: np.ndarray) -> bool:
+    """Whether relations, each 1 in a scalar of its own, determine all of these; in any unit of theirs."""
+    return bool(np.abs(np.linalg.det(among)) > SINGULAR)
