@@ -11,7 +11,14 @@ from .colours import in_order, looks
 from .numbers import short
 from .view import View
 
-APART = ("seed", "solver", "solver_source", "options", "outer", "code")  # entries of a config that make no series of their own
+APART = (
+    "seed",
+    "solver",
+    "solver_source",
+    "options",
+    "outer",
+    "code",
+)  # entries of a config that make no series of their own
 
 
 @dataclass(frozen=True, eq=False)
