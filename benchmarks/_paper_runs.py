@@ -59,8 +59,9 @@ class Runs:
         for name in names:
             for solver in PAPER_MODES:
                 options = self.choice(name, solver)
-                for seed in seeds if options is not None else ():
-                    self.once("paper", name, solver, seed, "", options)
+                if options is not None:
+                    for seed in seeds:
+                        self.once("paper", name, solver, seed, "", options)
                 jax.clear_caches()
             for solver in PRACTICAL:
                 for seed in seeds:
@@ -69,9 +70,10 @@ class Runs:
         for name in names:
             for solver, (setting, values) in FREQUENCIES.items():
                 options = self.choice(name, solver)
-                for value in values if options is not None else ():
-                    for seed in varied:
-                        self.once("frequency", name, solver, seed, f"{value:g}", options | {setting: value})
+                if options is not None:
+                    for value in values:
+                        for seed in varied:
+                            self.once("frequency", name, solver, seed, f"{value:g}", options | {setting: value})
                 jax.clear_caches()
             for coin in COINS:
                 for seed in varied:
