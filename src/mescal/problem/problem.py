@@ -99,8 +99,9 @@ class Problem:
 
     def settled(self, x: Any) -> Any:
         """Parameters whose scalars, if they have some, are moved to their values at x: over all rows, or some thousand draws."""
-        scalars = isinstance(x, Lifted) and self.lifting is not None
-        return self.lifting.settled(self.lifting.lift(x)) if scalars else x
+        if not isinstance(x, Lifted) or self.lifting is None:
+            return x
+        return self.lifting.settled(self.lifting.lift(x))
 
     @property
     def is_drawn(self) -> bool:
