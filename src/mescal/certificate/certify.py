@@ -77,7 +77,7 @@ def certify(
     with one_thread(), np.errstate(over="ignore", invalid="ignore"):
         certificate = certify_from_samples(request, as_sample) if streams or as_sample else _exact(request)
         if problem.is_drawn and request.scalars and certificate.passes(request.tolerance or DEFAULT_TOLERANCE):
-            beside = check_request(problem, problem.settled(x), multipliers, None, *options)
+            beside = check_request(problem, problem.settled(x, drawn=True), multipliers, None, *options)
             certificate = _beside(certificate, certify_from_samples(beside, as_sample), request)
     warnings = (*certificate.warnings, *_missing(request, certificate))
     return replace(certificate, warnings=warnings, seconds=time.perf_counter() - started)

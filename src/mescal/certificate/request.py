@@ -253,7 +253,7 @@ def check_request(
         )
     tolerance = None if tol is None else as_tolerance(tol)
     _, found = problem.bind(x)
-    program, vector = problem.bind(x if problem.is_drawn else problem.settled(x))
+    program, vector = problem.bind(problem.settled(x))
     if not np.array_equal(vector, found):
         slack = None  # those of rows that determine scalars are of other ones
     near, moved = _project(problem, program, vector)

@@ -97,9 +97,11 @@ class Problem:
         """Parameters with the scalars that statements add, at their values at x; without any where there are none."""
         return self.unlifted(x)[0] if self.lifting is None else self.lifting.lift(x, name)
 
-    def settled(self, x: Any) -> Any:
-        """Parameters whose scalars, if they have some, are moved to their values at x: over all rows, or some thousand draws."""
-        if not isinstance(x, Lifted) or self.lifting is None:
+    def settled(self, x: Any, drawn: bool = False) -> Any:
+        """Parameters whose scalars, if they have some, are moved to their values at x over all rows; where there is a sampler,
+        only if `drawn`: over some thousand draws.
+        """
+        if not isinstance(x, Lifted) or self.lifting is None or (self.is_drawn and not drawn):
             return x
         return self.lifting.settled(self.lifting.lift(x))
 
