@@ -134,7 +134,7 @@ def hand_back(here: Setup, state: State, status: Status, own: Certificate | None
     if finite and certificate.passes(here.settings.tol):
         status = Status.CERTIFIED
     kink = kink_beside(here, state, certificate) if status is Status.OUTER_LIMIT else None
-    x, auxiliary = here.problem.unlifted(here.parameters(state))
+    x, auxiliary = here.problem.unlifted(here.problem.settled(here.parameters(state)))
     return Result(
         x=x,
         auxiliary={name: np.asarray(value) for name, value in auxiliary.items()},
