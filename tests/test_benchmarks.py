@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import mescal
-from benchmarks import _measure, cold, walks
+from benchmarks import _measure, cold, field, walks
 from benchmarks.__main__ import names
 from benchmarks.harness.functions import Functions
 from benchmarks.peers import _fresh
@@ -82,6 +82,25 @@ def test_peers_answer_what_the_field_compares_on(tmp_path):
         ("auto", "yes", "yes"),
         ("SLSQP", "yes", "yes"),
     ]
+
+
+def test_a_field_that_was_stopped_goes_on(tmp_path, monkeypatch):
+    """No time: nothing is run. Then one peer is run and kept, and with no time again its row is all that is shown."""
+    small = problems.get(field.PROBLEMS[-1], **field.SMALL)
+    monkeypatch.setattr(field, "STORE", tmp_path / "field.jsonl")
+    monkeypatch.setattr(field, "PROBLEMS", (small.name,))
+    monkeypatch.setattr(field.problems, "get", lambda name: small)
+    monkeypatch.setattr(_measure, "seconds_left", 0)
+    assert field.run(quick=False).tables == {}
+    monkeypatch.setattr(_measure, "only", ("SLSQP",))
+    monkeypatch.setattr(_measure, "seconds_left", None)
+    made = field.run(quick=False).tables
+    assert [row["method"] for rows in made.values() for row in rows] == ["SLSQP"]
+    assert len(field.STORE.read_text().splitlines()) == 1
+    monkeypatch.setattr(_measure, "only", ())
+    monkeypatch.setattr(_measure, "seconds_left", 0)
+    assert field.run(quick=False).tables.keys() == made.keys()
+    assert len(field.STORE.read_text().splitlines()) == 1
 
 
 def test_what_compares_with_peers_is_listed():
