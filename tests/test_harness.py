@@ -17,7 +17,7 @@ from benchmarks.harness import Answer, Budget, Task, judge
 from benchmarks.harness.functions import Functions
 from benchmarks.harness.profiles import common_problems, data_profile, failures, performance_profile, shares
 from benchmarks.harness.store import Store
-from mescal import E
+from mescal import E, problems
 
 TOL = 0.01
 SOLUTION = np.array([0.0, 0.5, 0.5])
@@ -166,6 +166,17 @@ def test_torch_peers_train_to_the_solution(task, name):
     found = method.solve(Task("small", task.problem, task.x0, TOL, 0, Budget(1500 * 256, 60.0), task.judged))
     assert found.claims is None and found.work == 1500 * 256
     np.testing.assert_allclose(found.x, SOLUTION, atol=5 * TOL)
+
+
+def test_the_penalty_barrier_method_declines_equations_and_trains_under_inequalities(task):
+    """As above, and with all bounds met to a few tolerances although it starts where they are not."""
+    method = peer("penalty-barrier")
+    assert "equations" in str(method.declines(task))
+    small = problems.get("synthetic/neyman-pearson", classes=3, rows=50, d=3)
+    given = Task("small", small.problem, small.x0, TOL, 0, Budget(1500 * 256, 60.0), small.problem)
+    assert method.declines(given) is None
+    verdict = judge(given, method.solve(given))
+    assert verdict.feasibility <= 5 * TOL and verdict.stationarity <= 5 * TOL
 
 
 # --- CUTEst -----------------------------------------------------------------------------------------------------------
