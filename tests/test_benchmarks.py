@@ -77,7 +77,9 @@ def test_peers_answer_what_the_field_compares_on(tmp_path):
     """Three small classes, for ours and SLSQP: the judge's verdict stands in a row for each."""
     done = run("field", "--quick", "--out", str(tmp_path), "--only", "auto", "--only", "SLSQP")
     assert done.returncode == 0, done.stderr
-    (rows,) = json.loads((tmp_path / "field.json").read_text())["tables"].values()
+    everything, rows = json.loads((tmp_path / "field.json").read_text())["tables"].values()
+    assert [row["certified"] for row in everything] == ["1/1", "1/1"]
+    assert min(row["median seconds over the least"] for row in everything) == 1
     assert [(row["method"], row["certified"], row["claims"]) for row in rows] == [
         ("auto", "yes", "yes"),
         ("SLSQP", "yes", "yes"),
@@ -95,7 +97,7 @@ def test_a_field_that_was_stopped_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr(_measure, "only", ("SLSQP",))
     monkeypatch.setattr(_measure, "seconds_left", None)
     made = field.run(quick=False).tables
-    assert [row["method"] for rows in made.values() for row in rows] == ["SLSQP"]
+    assert [row["method"] for rows in made.values() for row in rows] == ["SLSQP", "SLSQP"]
     assert len(field.STORE.read_text().splitlines()) == 1
     monkeypatch.setattr(_measure, "only", ())
     monkeypatch.setattr(_measure, "seconds_left", 0)

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +14,7 @@ import mescal
 from benchmarks import cutest, peers
 from benchmarks.cutest import source
 from benchmarks.cutest.noisy import picked
-from benchmarks.harness import Answer, Budget, Task, judge
+from benchmarks.harness import Answer, Budget, Task, judge, ours
 from benchmarks.harness.functions import Functions
 from benchmarks.harness.profiles import common_problems, data_profile, failures, performance_profile, shares
 from benchmarks.harness.store import Store
@@ -128,6 +129,16 @@ def test_hessians_of_peers_are_derivatives_of_their_gradients(task):
     passes, products = functions.passes, functions.products
     np.testing.assert_allclose(functions.hessian_operator(x, 2.0, weights).matvec(v), difference, rtol=1e-6, atol=1e-6)
     assert (functions.passes, functions.products) == (passes, products + 1)
+
+
+def test_a_long_run_is_charged_what_the_process_had_and_not_the_wall_s_clock(task, monkeypatch):
+    """40 seconds on the wall, of which 10 compiling, and 8 of CPU time: three quarters of these."""
+    work, seconds = SimpleNamespace(total=1.0, certificate=1.0), SimpleNamespace(total=40.0, compile=10.0)
+    told = {"work": work, "seconds": seconds, "x": task.x0, "multipliers": {}, "converged": True}
+    result = SimpleNamespace(status=mescal.Status.CERTIFIED, **told)
+    monkeypatch.setattr(ours, "clock", iter([0.0, 8.0]).__next__)
+    answer = ours.Minimizer("fake", "ours", lambda task: result)._answer(task)  # pyright: ignore[reportArgumentType]
+    assert (answer.seconds, answer.compile) == (6.0, 10.0)
 
 
 METHODS = {method.name: method for method in peers.methods()}
