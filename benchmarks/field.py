@@ -58,7 +58,7 @@ def report(rows: list[dict[str, Any]]) -> Report:
     for method in dict.fromkeys(row["method"] for row in rows):
         found.add("all problems", method=method, **_summary([row for row in rows if row["method"] == method], rows))
     for row in rows:
-        found.add(f"{row['problem']}, certified at {TOL:g} by one judge", **_cells(row))
+        found.add(f"certified at {TOL:g} by one judge: {row['problem']}", **_cells(row))
     return found
 
 

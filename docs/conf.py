@@ -47,7 +47,7 @@ exclude_patterns = ["_build"]
 suppress_warnings = ["myst.header"]  # a heading inside a docstring does not start at the first level
 
 html_theme = "furo"
-pygments_dark_style = "monokai"  # the default underlines the names of modules, which look like links
+pygments_dark_style = "github-dark"  # the default underlines the names of modules, which look like links
 html_title = f"mescal {release}"
 html_static_path = ["_static"]
 html_css_files = ["house.css"]

@@ -116,6 +116,13 @@ def test_links_that_lead_nowhere_are_found(tmp_path):
     assert broken(tmp_path) == ["a.html: b.html#here", "b.html: #gone", "b.html: c.html", "b.html: http://x"]
 
 
+def test_a_table_has_numbers_as_people_read_them_and_values_as_they_are():
+    book = runpy.run_path(str(DOCS / "benchmark_tables.py"))
+    shown = [book["cell"](value) for value in (0.01234, 0.5, 2324.7, 106496, 3281408.0, None, True, "a_b")]
+    assert shown == ["0.0123", "0.5", "2,325", "106,496", "3.28e+06", "", "True", "a_b"]
+    assert book["table"]([{"its_name": "a_b.whl"}]) == ["| its name |", "| --- |", "| a_b.whl |"]
+
+
 @pytest.fixture(scope="module")
 def llms() -> dict:
     return runpy.run_path(str(DOCS / "llms.py"))
