@@ -25,6 +25,11 @@ workers: int = 1
 only: tuple[str, ...] = ()  # those that were asked for; none: all
 
 
+def time_left(started: float) -> bool:
+    """Whether a new run may be started, of a benchmark that began at that reading of `time.monotonic`."""
+    return seconds_left is None or time.monotonic() - started < seconds_left
+
+
 def share(names: list[str]) -> list[str]:
     """What this process is to do of a list: every n-th, from the k-th on."""
     return names[part[0] - 1 :: part[1]]

@@ -102,8 +102,7 @@ class Runs:
         self._unless(there, key, lambda: _run(study, name, solver, seed, options, self.most))
 
     def _unless(self, there: bool, key: tuple, made: Callable[[], dict[str, Any]]):
-        late = _measure.seconds_left is not None and time.monotonic() - self.started > _measure.seconds_left
-        if there or late:
+        if there or not _measure.time_left(self.started):
             return
         row = dict(zip(KEYS, key, strict=True)) | made()
         self.store.add(row)

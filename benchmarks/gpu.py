@@ -27,7 +27,10 @@ ROWS, D = 1 << 20, 512
 CHUNKS = (8 << 20, 32 << 20, 128 << 20, 512 << 20, 1 << 40)
 BATCHES = (256, 1024, 4096, 16_384, 65_536)
 STEPS = 64
-SHARE = 0.6  # of the copy bandwidth: the target of a full pass
+PASS = "full gradient pass, as it is by default: a kernel that reads rows once"
+SOLVES = "whole runs at tolerance 0.01, 262,144 rows"
+JUDGE = "the judge beside the solve"
+SHARE, COMPILING = 0.8, 8.0  # targets: of the copy bandwidth by a full pass; seconds of compiling in a run
 
 
 def run(quick: bool) -> Report:
@@ -55,13 +58,12 @@ def run(quick: bool) -> Report:
     seconds = pass_seconds(oracle, z, repetitions)
     share = size / seconds / bandwidth
     report.add(
-        "full gradient pass, as it is by default: a kernel that reads rows once",
+        PASS,
         ms=1e3 * seconds,
         gigabytes_per_s=size / seconds / 1e9,
         share_of_copy_bandwidth=share,
         largest_difference_to_the_ordinary_pass=difference(oracle, z),
     )
-    report.hold("full pass: seconds over those of a copy's bandwidth, rows read once", 1 / share, 1 / SHARE)
     report.settings["copy_bandwidth_gb_per_s"] = bandwidth / 1e9
     for batch in BATCHES:
         seconds = step_seconds(problem, x, batch, max(3, repetitions // 3))
@@ -75,7 +77,19 @@ def run(quick: bool) -> Report:
     certificates(report, quick)
     if not quick and device.platform != "cpu":
         report.tables["two CPU cores of the same machine"] = on_two_cores()
+    hold(report)
     return report
+
+
+def hold(report: Report):
+    """The targets, of what the tables say."""
+    for row in report.tables[PASS]:
+        over = "full pass: seconds over those of a copy's bandwidth, rows read once"
+        report.hold(over, 1 / row["share_of_copy_bandwidth"], 1 / SHARE)
+    for row in report.tables[SOLVES]:
+        report.hold(f"seconds of compiling, {row['solver']}", row["seconds_compiling"], COMPILING)
+    for row in (row for title, rows in report.tables.items() if title.startswith(JUDGE) for row in rows):
+        report.hold(f"certificate over solve at {row['tolerance']}", row["ratio"], 1.0)
 
 
 def difference(oracle: Any, z: jax.Array) -> float:
@@ -136,7 +150,7 @@ def solves(report: Report, quick: bool):
         first = mescal.minimize(problem, 0 * x, solver=solver, tol=0.01, seed=0)
         second = mescal.minimize(problem, 0 * x, solver=solver, tol=0.01, seed=0)
         report.add(
-            "whole runs at tolerance 0.01, 262,144 rows",
+            SOLVES,
             solver=solver,
             status=first.status.name.lower(),
             objective=first.objective,
@@ -162,7 +176,7 @@ def certificates(report: Report, quick: bool):
         judge = second.seconds.certificate
         solve = second.seconds.total - judge
         report.add(
-            f"the judge beside the solve, 2 x {rows:,} rows of {width}",
+            f"{JUDGE}, 2 x {rows:,} rows of {width}",
             tolerance=tol,
             status=second.status.name.lower(),
             solver=second.solver,
@@ -171,7 +185,6 @@ def certificates(report: Report, quick: bool):
             seconds_certificate=judge,
             ratio=judge / solve,
         )
-        report.hold(f"certificate over solve at {tol}", judge / solve, 1.0)
 
 
 def on_two_cores() -> list[dict[str, Any]]:

@@ -8,9 +8,7 @@ two-hundredth of the tolerance, or a 300th of the budget. Runs are kept in resul
 where the first was stopped; `--only null-space` runs one method alone, `--seconds 0` sums up what is there.
 """
 
-import json
 import time
-import traceback
 from pathlib import Path
 
 import jax
@@ -19,10 +17,11 @@ import numpy as np
 from . import _measure, cutest, peers
 from ._measure import Report
 from .cutest.noisy import picked
-from .harness import Budget, Method, Task, judge
+from .harness import Budget, Method, Task
+from .harness.attempt import attempt
 from .harness.ours import baselines, ours
 from .harness.profiles import common_problems, data_profile, failures, methods, performance_profile, shares
-from .harness.store import Store, failed_row, row_of
+from .harness.store import Store
 
 STORE = Path(__file__).parent / "results" / "noisy_cutest.jsonl"
 TOL, SEED = 0.01, 0
@@ -86,7 +85,7 @@ def run(quick: bool) -> Report:
                 for seed in SEEDS if noise == MAIN and number == 0 else (SEED,):
                     memo: dict = {}
                     for method in (one for one in group if one.name in wanted):
-                        if not store.has(method.name, name, noise, seed, TOL) and _left(started):
+                        if not store.has(method.name, name, noise, seed, TOL) and _measure.time_left(started):
                             store.add(attempt(method, task_of(name, noise, memo, seed), noise))
                 jax.clear_caches()  # a process can hold only so many programs
     return report(list(store.all()))
@@ -104,7 +103,10 @@ def report(rows: list[dict]) -> Report:
     """Shares, failures and profiles at the main level of noise, and shares at the others."""
     seeds = len({row["seed"] for row in rows})
     report = Report({"tol": TOL, "budget": BUDGET.work, "seeds": seeds, "solvers": list(SOLVERS)})
-    report.settings |= {"peers": _versions(), "averaged_draws": {f"{noise:g}": draws(noise) for noise in COUNTS}}
+    report.settings |= {
+        "peers": peers.versions(STORE.with_suffix(".json")),
+        "averaged_draws": {f"{noise:g}": draws(noise) for noise in COUNTS},
+    }
     rows = [within_budget(row) for row in rows]
     for line in shares([row for row in rows if row["noise"] == MAIN]) if seeds > 1 else []:
         report.add(f"noise {MAIN:g}, {seeds} seeds: share of runs certified", **line)
@@ -128,35 +130,7 @@ def report(rows: list[dict]) -> Report:
     return report
 
 
-def _versions() -> dict[str, str]:
-    """Of the peers' packages: those of this environment, and, of what is not installed in it, those of the last summary."""
-    last = STORE.with_suffix(".json")
-    known = json.loads(last.read_text())["settings"]["peers"] if last.exists() else {}
-    return known | peers.versions()
-
-
 def within_budget(row: dict) -> dict:
     """The row as it counts: an answer that took more than the budget is none. Our solvers look at it between steps."""
     late = row["certified"] and row["work"] > BUDGET.work
     return row | {"certified": False, "claims": False, "why": "beyond the budget"} if late else row
-
-
-def attempt(method, task: Task, noise: float) -> dict:
-    """One run and its judgement; what breaks is stored as a failure, with what it said."""
-    if (reason := method.declines(task)) is not None:
-        return failed_row(method, task, noise, f"declined: {reason}")
-    try:
-        answer = method.solve(task)
-        row = row_of(method, task, noise, answer, judge(task, answer))
-    except Exception as error:
-        traceback.print_exc()
-        row = failed_row(method, task, noise, f"broke: {type(error).__name__}: {str(error).splitlines()[0][:100]}")
-    print(
-        f"{task.name:12} {noise:6g} {method.name:24} {row['certified']!s:5} {row['status'][:40]} {row['why']}",
-        flush=True,
-    )
-    return row
-
-
-def _left(started: float) -> bool:
-    return _measure.seconds_left is None or time.monotonic() - started < _measure.seconds_left

@@ -18,15 +18,16 @@ def cell(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
-        return f"{value:.3g}" if abs(value) < 1e4 else f"{value:.2e}"
-    return str(value)
+        return f"{value:.3g}" if abs(value) < 1e3 else f"{value:,.0f}" if abs(value) < 1e6 else f"{value:.2e}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
 def table(rows: list[dict[str, Any]]) -> list[str]:
     """A Markdown table; columns in the order in which they first appear."""
     head = list(dict.fromkeys(key for row in rows for key in row))
-    lines = [head, ["---"] * len(head), *([cell(row.get(key)) for key in head] for row in rows)]
-    return ["| " + " | ".join(name.replace("_", " ") for name in line) + " |" for line in lines]
+    names = [name.replace("_", " ") for name in head]
+    lines = [names, ["---"] * len(head), *([cell(row.get(key)) for key in head] for row in rows)]
+    return ["| " + " | ".join(line) + " |" for line in lines]
 
 
 def page(result: dict[str, Any], only: str | None) -> str:

@@ -36,6 +36,7 @@ extensions = [
     "benchmark_profiles",
     "benchmark_curves",
     "cells",
+    "folded",
     "notebooks",
     "llms",
 ]
@@ -46,10 +47,11 @@ exclude_patterns = ["_build"]
 suppress_warnings = ["myst.header"]  # a heading inside a docstring does not start at the first level
 
 html_theme = "furo"
+pygments_dark_style = "github-dark"  # the default underlines the names of modules, which look like links
 html_title = f"mescal {release}"
 html_static_path = ["_static"]
 html_css_files = ["house.css"]
-html_js_files = ["copy.js"]
+html_js_files = ["copy.js", "folded.js"]
 
 # Addresses of the project stand in pyproject.toml and nowhere else.
 URLS = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]

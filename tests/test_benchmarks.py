@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import mescal
-from benchmarks import _measure, cold, walks
+from benchmarks import _measure, cold, field, gpu, walks
 from benchmarks.__main__ import names
 from benchmarks.harness.functions import Functions
 from benchmarks.peers import _fresh
@@ -77,11 +77,32 @@ def test_peers_answer_what_the_field_compares_on(tmp_path):
     """Three small classes, for ours and SLSQP: the judge's verdict stands in a row for each."""
     done = run("field", "--quick", "--out", str(tmp_path), "--only", "auto", "--only", "SLSQP")
     assert done.returncode == 0, done.stderr
-    (rows,) = json.loads((tmp_path / "field.json").read_text())["tables"].values()
+    everything, rows = json.loads((tmp_path / "field.json").read_text())["tables"].values()
+    assert [row["certified"] for row in everything] == ["1/1", "1/1"]
+    assert min(row["median seconds over the least"] for row in everything) == 1
     assert [(row["method"], row["certified"], row["claims"]) for row in rows] == [
         ("auto", "yes", "yes"),
         ("SLSQP", "yes", "yes"),
     ]
+
+
+def test_a_field_that_was_stopped_goes_on(tmp_path, monkeypatch):
+    """No time: nothing is run. Then one peer is run and kept, and with no time again its row is all that is shown."""
+    small = problems.get(field.PROBLEMS[-1], **field.SMALL)
+    monkeypatch.setattr(field, "STORE", tmp_path / "field.jsonl")
+    monkeypatch.setattr(field, "PROBLEMS", (small.name,))
+    monkeypatch.setattr(field.problems, "get", lambda name: small)
+    monkeypatch.setattr(_measure, "seconds_left", 0)
+    assert field.run(quick=False).tables == {}
+    monkeypatch.setattr(_measure, "only", ("SLSQP",))
+    monkeypatch.setattr(_measure, "seconds_left", None)
+    made = field.run(quick=False).tables
+    assert [row["method"] for rows in made.values() for row in rows] == ["SLSQP", "SLSQP"]
+    assert len(field.STORE.read_text().splitlines()) == 1
+    monkeypatch.setattr(_measure, "only", ())
+    monkeypatch.setattr(_measure, "seconds_left", 0)
+    assert field.run(quick=False).tables.keys() == made.keys()
+    assert len(field.STORE.read_text().splitlines()) == 1
 
 
 def test_what_compares_with_peers_is_listed():
@@ -93,6 +114,16 @@ def test_stored_results_are_of_full_runs(name):
     result = json.loads((RESULTS / f"{name}.json").read_text())
     assert result["benchmark"] == name and result["quick"] is False
     assert result["tables"] and result["settings"]
+
+
+def test_targets_of_the_gpu_are_those_that_are_held_today():
+    """The stored figures are old; what they miss is said by the targets of now."""
+    stored = json.loads((RESULTS / "gpu.json").read_text())
+    report = _measure.Report(tables=stored["tables"])
+    gpu.hold(report)
+    assert [target["what"] for target in stored["targets"]] == [target["what"] for target in report.targets]
+    for old, new in zip(stored["targets"], report.targets, strict=True):
+        assert old["met"] == new["met"] and old["value"] == pytest.approx(new["value"], rel=1e-4)
 
 
 class TestCold:

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,11 +14,11 @@ import mescal
 from benchmarks import cutest, peers
 from benchmarks.cutest import source
 from benchmarks.cutest.noisy import picked
-from benchmarks.harness import Answer, Budget, Task, judge
+from benchmarks.harness import Answer, Budget, Task, judge, ours
 from benchmarks.harness.functions import Functions
 from benchmarks.harness.profiles import common_problems, data_profile, failures, performance_profile, shares
 from benchmarks.harness.store import Store
-from mescal import E
+from mescal import E, problems
 
 TOL = 0.01
 SOLUTION = np.array([0.0, 0.5, 0.5])
@@ -130,6 +131,16 @@ def test_hessians_of_peers_are_derivatives_of_their_gradients(task):
     assert (functions.passes, functions.products) == (passes, products + 1)
 
 
+def test_a_long_run_is_charged_what_the_process_had_and_not_the_wall_s_clock(task, monkeypatch):
+    """40 seconds on the wall, of which 10 compiling, and 8 of CPU time: three quarters of these."""
+    work, seconds = SimpleNamespace(total=1.0, certificate=1.0), SimpleNamespace(total=40.0, compile=10.0)
+    told = {"work": work, "seconds": seconds, "x": task.x0, "multipliers": {}, "converged": True}
+    result = SimpleNamespace(status=mescal.Status.CERTIFIED, **told)
+    monkeypatch.setattr(ours, "clock", iter([0.0, 8.0]).__next__)
+    answer = ours.Minimizer("fake", "ours", lambda task: result)._answer(task)  # pyright: ignore[reportArgumentType]
+    assert (answer.seconds, answer.compile) == (6.0, 10.0)
+
+
 METHODS = {method.name: method for method in peers.methods()}
 DETERMINISTIC = ("AL + L-BFGS-B", "SLSQP", "trust-constr", "Ipopt", "POUNCE")
 TRAINED = ("cooper", "humancompatible-train")
@@ -166,6 +177,17 @@ def test_torch_peers_train_to_the_solution(task, name):
     found = method.solve(Task("small", task.problem, task.x0, TOL, 0, Budget(1500 * 256, 60.0), task.judged))
     assert found.claims is None and found.work == 1500 * 256
     np.testing.assert_allclose(found.x, SOLUTION, atol=5 * TOL)
+
+
+def test_the_penalty_barrier_method_declines_equations_and_trains_under_inequalities(task):
+    """As above, and with all bounds met to a few tolerances although it starts where they are not."""
+    method = peer("penalty-barrier")
+    assert "equations" in str(method.declines(task))
+    small = problems.get("synthetic/neyman-pearson", classes=3, rows=50, d=3)
+    given = Task("small", small.problem, small.x0, TOL, 0, Budget(1500 * 256, 60.0), small.problem)
+    assert method.declines(given) is None
+    verdict = judge(given, method.solve(given))
+    assert verdict.feasibility <= 5 * TOL and verdict.stationarity <= 5 * TOL
 
 
 # --- CUTEst -----------------------------------------------------------------------------------------------------------

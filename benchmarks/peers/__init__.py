@@ -6,8 +6,10 @@ given is in each file's docstring.
 """
 
 import importlib
+import json
 import pkgutil
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 DISTRIBUTIONS = (
@@ -38,9 +40,9 @@ def methods() -> tuple[Any, ...]:
     return tuple(method for module in modules for method in getattr(load(module), "METHODS", ()))
 
 
-def versions() -> dict[str, str]:
-    """Versions of the peers' packages that are installed."""
-    found = {}
+def versions(last: Path | None = None) -> dict[str, str]:
+    """Versions of the peers' packages: installed ones, and, of others, those that a summary of stored runs was made with."""
+    found = json.loads(last.read_text())["settings"]["peers"] if last and last.exists() else {}
     for name in DISTRIBUTIONS:
         try:
             found[name] = version(name)

@@ -48,7 +48,10 @@ class Sampled:
 
     def __init__(self, batches: Batches, exact: Functions, task: Task):
         self.batches, self.seed, self.steps = batches, task.seed, 0
-        self.m = exact.m
+        self.m, self.epoch = (
+            exact.m,
+            max(1, (exact.program.population or 0) // batches.n),
+        )  # batches in a pass over the data
         self.x = torch.nn.Parameter(torch.from_numpy(np.array(task.x0, np.float32)))
         self.low, self.high = (torch.from_numpy(side.astype(np.float32)) for side in exact.bounds())
         self.inequality = torch.tensor(exact.inequality)

@@ -1,6 +1,8 @@
-"""humancompatible-train: its augmented-Lagrangian dual optimiser (`ALM`, penalty 1) beside Adam, as its README shows.
+"""humancompatible-train: its augmented Lagrangian (`ALM`, penalty 1) and its penalty-barrier method (`PBM`), beside Adam.
 
-Equalities and inequalities are two constraint groups; its safeguard on the multipliers is the default.
+Of the first, equalities and inequalities are two constraint groups; its safeguard on the multipliers is the default. The second is
+the stochastic penalty-barrier method of arXiv 2605.18618, for inequalities alone, with all of its defaults but one: its multipliers
+are multiplied in every step, and from its default start, 1e-9, they do not get away within the budget. They start at 1.
 """
 
 # PyTorch and what is built on it come with the extra `peers`, which not every environment has.
@@ -10,8 +12,9 @@ from functools import partial
 
 import numpy as np
 import torch
-from humancompatible.train.dual_optim import ALM
+from humancompatible.train.dual_optim import ALM, PBM
 
+from ..harness.task import Task
 from ._torch import DUAL_FACTOR, PENALTY, RATES, Sampled, Trained
 
 
@@ -56,4 +59,25 @@ def augmented(batch: int = 0, rates: tuple[float, ...] = RATES) -> Trained:
     return Trained("humancompatible-train", _trainer, batch=batch, rates=rates)
 
 
-METHODS = (augmented(),)
+def _barrier(sampled: Sampled, primal: torch.optim.Optimizer, rate: float):
+    dual = PBM(m=sampled.m, init_duals=1.0, epoch_length=sampled.epoch)
+
+    def step():
+        loss, values = sampled.draw()
+        dual.forward_update(loss, values).backward()
+        primal.step()
+        primal.zero_grad()
+
+    return step, lambda: dual.duals.detach().numpy().astype(np.float64)
+
+
+class PenaltyBarrier(Trained):
+    """Declines equations."""
+
+    def declines(self, task: Task) -> str | None:
+        """They have no interior."""
+        every = all(task.problem.bind(task.x0)[0].layout.inequality)
+        return super().declines(task) or (None if every else "it has equations")
+
+
+METHODS = (augmented(), PenaltyBarrier("penalty-barrier", _barrier))

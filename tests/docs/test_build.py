@@ -1,4 +1,4 @@
-"""The documentation as it is built: no warning, no link that leads nowhere, every page in the menu, notebooks that are programs."""
+"""The documentation as it is built: no warning, no link that leads nowhere, pages that fit a phone, notebooks that are programs."""
 
 import ast
 import json
@@ -11,12 +11,14 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from tests.report.browser import Page, start_or_skip
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 SCRIPTS = sorted(path.stem for path in (ROOT / "examples").glob("*.py") if path.stem != "style")
 
 
-class Page(HTMLParser):
+class Links(HTMLParser):
     """What a page can be linked to by, and what it links to."""
 
     def __init__(self, text: str):
@@ -34,7 +36,7 @@ class Page(HTMLParser):
 
 def broken(folder: Path) -> list[str]:
     """Page and link, for every link of the pages of a folder that leads nowhere; addresses elsewhere must only be whole."""
-    pages = {path: Page(path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.html"))}
+    pages = {path: Links(path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.html"))}
     found = []
     for path, page in pages.items():
         for link in page.links:
@@ -71,6 +73,39 @@ def test_the_documentation_builds_and_no_link_leads_nowhere(built):
     assert [line for line in broken(built) if not line.startswith("genindex")] == []
 
 
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    with start_or_skip(tmp_path_factory.mktemp("profile")) as running:
+        yield running
+
+
+# Pictures that reach beyond the text; tables and code may, since they scroll by themselves.
+BEYOND = """(() => { const edge = document.querySelector("article").getBoundingClientRect().right + 1;
+    return [...document.querySelectorAll("article img, article svg")].filter(
+        (it) => it.getBoundingClientRect().right > edge).map((it) => it.outerHTML.slice(0, 60)) })()"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1280, 390])
+def test_every_page_fits_a_desk_and_a_phone(built, browser, width):
+    for path in sorted(built.glob("*.html")):
+        page = Page(browser, path, width)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path.name
+        assert page.evaluate(BEYOND) == [], path.name
+        page.close()
+
+
+@pytest.mark.slow
+def test_a_question_is_folded_until_it_is_asked_for(built, browser):
+    page = Page(browser, built / "faq.html")
+    opened = "[...document.querySelectorAll('section > details')].map((it) => it.open)"
+    folded = page.evaluate(opened)
+    assert len(folded) > 10 and not any(folded)
+    page.evaluate("location.hash = 'can-it-stop-at-a-saddle-point'; new Promise((done) => setTimeout(done, 200))")
+    assert page.evaluate(opened).count(True) == 1
+    assert page.evaluate("document.querySelector('section > details[open] h2').textContent").startswith("Can it stop")
+
+
 def test_links_that_lead_nowhere_are_found(tmp_path):
     (tmp_path / "a.html").write_text(
         '<h1 id="top">A</h1><a href="b.html#here">b</a><a href="https://example.org/x">x</a>'
@@ -79,6 +114,13 @@ def test_links_that_lead_nowhere_are_found(tmp_path):
         '<p id="there"><a href="#gone">1</a><a href="c.html">2</a><img src="http://x"></p>'
     )
     assert broken(tmp_path) == ["a.html: b.html#here", "b.html: #gone", "b.html: c.html", "b.html: http://x"]
+
+
+def test_a_table_has_numbers_as_people_read_them_and_values_as_they_are():
+    book = runpy.run_path(str(DOCS / "benchmark_tables.py"))
+    shown = [book["cell"](value) for value in (0.01234, 0.5, 2324.7, 106496, 3281408.0, None, True, "a_b")]
+    assert shown == ["0.0123", "0.5", "2,325", "106,496", "3.28e+06", "", "True", "a_b"]
+    assert book["table"]([{"its_name": "a_b.whl"}]) == ["| its name |", "| --- |", "| a_b.whl |"]
 
 
 @pytest.fixture(scope="module")

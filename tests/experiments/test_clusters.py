@@ -11,8 +11,6 @@ import pytest
 from mescal.experiments import RayExecutor, product, sweep
 from tests.experiments.test_sweep import content
 
-pytestmark = pytest.mark.slow
-
 RUNS = 40
 
 
@@ -21,11 +19,10 @@ def forty_tasks():
     groups = (
         product(
             ["saddles/circle"],
-            ["newton-cg"],
+            [("newton-cg", {"exact": 8192 + k})],
             seeds=range(5),
             tols=[0.05],
             parameters={"sigma": 0.0},
-            options={"exact": 8192 + k},
         )
         for k in range(8)
     )
@@ -62,6 +59,13 @@ def swept_on(executor, root: Path, workers: Callable[[], list[int]]):
     return content(root)
 
 
+def test_the_tasks_are_forty_runs_of_eight_groups():
+    tasks = forty_tasks()
+    assert len({str(task) for task in tasks}) == len(tasks) == RUNS
+    assert len({str(task.options) for task in tasks}) == 8
+
+
+@pytest.mark.slow
 def test_dask(tmp_path, alone):
     distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install 'mescal-opt[dask]'")
     with (
@@ -73,6 +77,7 @@ def test_dask(tmp_path, alone):
 
 
 # Ray starts its servers by forking, of which JAX warns; they run other programs at once.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
 def test_ray(tmp_path, alone):
     ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'mescal-opt[ray]'")

@@ -13,6 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (
     "--headless=new",
@@ -37,6 +39,17 @@ def find_browser() -> str | None:
     """The program named by CHROMIUM, or the first that is installed."""
     named = os.environ.get("CHROMIUM")
     return shutil.which(named) if named else next(filter(None, map(shutil.which, NAMES)), None)
+
+
+def start_or_skip(folder: Path) -> "Browser":
+    """A browser with its profile in the folder; where there is none that starts, the tests that need it are skipped."""
+    program = find_browser()
+    if program is None:
+        pytest.skip("no Chromium is installed; install it (apt package chromium), or name one in CHROMIUM")
+    try:
+        return Browser(program, folder)
+    except (OSError, RuntimeError, TimeoutError) as error:
+        pytest.skip(f"{program} is installed and does not start here: {error}")
 
 
 class Browser:
@@ -166,6 +179,11 @@ class Page:
         """Press and release the button."""
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def close(self):
+        """Close the tab."""
+        target = self.browser.call("Target.getTargetInfo", self.session)["targetInfo"]["targetId"]
+        self.browser.call("Target.closeTarget", targetId=target)
 
     def screenshot(self) -> bytes:
         """The whole page as PNG."""

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from mescal.report import write_report
-from tests.report.browser import Browser, Page, find_browser
+from tests.report.browser import Page, start_or_skip
 from tests.report.stored import made_up_sweep
 
 PHONES = (390, 320)
@@ -16,14 +16,7 @@ PHONES = (390, 320)
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    program = find_browser()
-    if program is None:
-        pytest.skip("no Chromium is installed; install it (apt package chromium), or name one in CHROMIUM")
-    try:
-        running = Browser(program, tmp_path_factory.mktemp("profile"))
-    except (OSError, RuntimeError, TimeoutError) as error:
-        pytest.skip(f"{program} is installed and does not start here: {error}")
-    with running:
+    with start_or_skip(tmp_path_factory.mktemp("profile")) as running:
         yield running
 
 

@@ -184,7 +184,7 @@ class Result:
             *(f"  {line}" for line in self.constraint_lines()),
             f"  {self.solver}: {self.outer_iterations} outer iterations, {self.work.total:.3g} evaluations, "
             f"{self.seconds.total:.2f} s of which {self.seconds.compile:.2f} s compiling and "
-            f"{self.seconds.certificate:.2f} s certifying",
+            f"{self.seconds.certificate:.2f} s certifying, which overlap",
         ]
         if self.missing:
             lines.insert(1, f"  missing: {'; '.join(self.missing)}")
