@@ -254,6 +254,17 @@ def test_rebuilt_statements_compile_nothing():
 # ---- in the terms in which things were stated
 
 
+def test_a_row_says_what_was_stated_about_x_where_a_bound_has_room():
+    """A scalar beside a bound that does not bind may stand anywhere to the run; the row of a tail is still that of the tail at x."""
+    loss = lambda w, row: jax.nn.softplus(row[0] @ w) - row[1] * (row[0] @ w)
+    tail = mescal.cvar(loss, 0.95, over=PEOPLE)
+    unbounded = solved(mescal.Problem(E(loss, over=PEOPLE)), np.zeros(3))
+    bound = tail.value(unbounded.x) + 1
+    result = solved(mescal.Problem(E(loss, over=PEOPLE), {"tail": tail <= bound}), np.full(3, 0.01))
+    ((told, _),) = result.held
+    assert tail.value(result.x) - 1e-9 <= told.value <= tail.value(result.x) + tail.error
+
+
 def test_rows_beside_a_scalar_have_its_value_as_their_bound():
     """The loss of each group beside the worst of them, and a part of a function beside the scalar that stands for it."""
     x = np.array([0.3, -0.2, 0.5])
