@@ -255,8 +255,11 @@ def test_rebuilt_statements_compile_nothing():
 
 
 def test_a_row_says_what_was_stated_about_x_where_a_bound_has_room():
-    """A scalar beside a bound that does not bind may stand anywhere to the run; the row of a tail is still that of the tail at x."""
-    loss = lambda w, row: jax.nn.softplus(row[0] @ w) - row[1] * (row[0] @ w)
+    """Beside a bound that does not bind a scalar may stand anywhere; the row of a tail is still that of the tail at x."""
+
+    def loss(w, row):
+        return jax.nn.softplus(row[0] @ w) - row[1] * (row[0] @ w)
+
     tail = mescal.cvar(loss, 0.95, over=PEOPLE)
     unbounded = solved(mescal.Problem(E(loss, over=PEOPLE)), np.zeros(3))
     bound = tail.value(unbounded.x) + 1
@@ -325,6 +328,10 @@ def test_a_problem_reads_as_it_was_stated():
         (lambda e: mescal.cvar(score, 90, over=PEOPLE) <= 1.0, "write level=0.9"),
         (lambda e: mescal.entropic(score, 0, over=PEOPLE) <= 1.0, "in units of the function"),
         (lambda e: mescal.rate(score, given=[1, 2], over=PEOPLE) <= 1.0, "one truth value per row"),
+        (
+            lambda e: mescal.rate(score, given=LABELS > 0, over=mescal.stream(PEOPLE)) <= 1.0,
+            "draw from these rows alone",
+        ),
         (lambda e: mescal.of(3, e) <= 1.0, "a function"),  # pyright: ignore[reportArgumentType]
         (lambda e: mescal.of(lambda a: a) <= 1.0, "expectations and ratios"),
         (lambda e: (e / e) != 1.0, "<="),
