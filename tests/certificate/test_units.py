@@ -27,7 +27,8 @@ def first(x, r):
 
 
 def certified(problem, x, **options):
-    return mescal.certify(problem, np.asarray(x, float), tol=TOLERANCE, seed=0, **options)
+    x = np.asarray(x, float) if isinstance(x, list) else x
+    return mescal.certify(problem, x, tol=TOLERANCE, seed=0, **options)
 
 
 def decides(found, curvature):
@@ -280,3 +281,51 @@ def test_several_groups_that_reach_the_worst_hide_no_slope():
         found = certified(problem, [0.0], **given)
         assert not found.passes(TOLERANCE), found
         assert found.stationarity.value >= 0.0025 * s * (1 - 1e-6)
+
+
+def off_by(problem, x, off):
+    """Parameters with the one scalar of a problem off its value at x."""
+    lifted = problem.lifted(np.asarray(x, float))
+    return lifted._replace(auxiliary={name: value + off for name, value in lifted.auxiliary.items()})
+
+
+TAILS = {  # with a small factor, a maximum along x that matters while the slope of the scalar does not
+    "worst": lambda over: 1e-3 * mescal.worst([-500 * E(bowl, over=over), E(bowl, over=over) - 10]),
+    "entropic": lambda over: 1e-3 * mescal.entropic(lambda x, r: -500 * bowl(x, r), 1.0, over=over),
+    "nested": lambda over: 1e-3 * mescal.worst([mescal.entropic(lambda x, r: -500 * bowl(x, r), 1.0, over=over)]),
+    "cvar": lambda over: 1e-3 * mescal.cvar(lambda x, r: -500 * bowl(x, r), 0.8, over=over),
+    "variance": lambda over: 1e-3 * mescal.variance(lambda x, r: 500 * bowl(x, r), over=over) - 0.5 * FIRST,
+}
+
+
+def bowl(x, r):
+    return x[0] ** 2 + r[0]
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=["population", "stream"])
+@pytest.mark.parametrize("name", TAILS)
+def test_a_scalar_that_is_not_that_of_x_hides_no_maximum(name, source):
+    """Of a small factor times something steep: where the scalar is above its value, its slope is within the tolerance."""
+    problem = mescal.Problem(TAILS[name](source) + SECOND)
+    for off in (0.0, -1.0 if name == "variance" else 1.0):
+        found = certified(problem, off_by(problem, [0, 0], off))
+        assert not found.passes(TOLERANCE), found
+    found = certified(
+        problem, off_by(problem, [0, 0], 0.0), multipliers=np.zeros(problem.bind(np.zeros(2))[0].layout.size)
+    )
+    assert not found.passes(TOLERANCE), found
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=["population", "stream"])
+def test_a_scalar_in_a_small_unit_that_is_not_that_of_x_hides_no_slope(source):
+    """(1 + x)/1 in units of 1e-6, and a square of 1e-6 (3 + x): 0.005 is within the tolerance of either scalar."""
+    unit = 1e-6
+    above, below = (E(lambda x, r, s=s: unit * (s * x[0] + 1 + r[0]), over=source) for s in (1.0, 0.0))
+    three = E(lambda x, r: unit * (x[0] + 3 + r[0]), over=source)
+    for stated, off in (
+        (mescal.ratio(above, below, floor=1e-9), 0.005),
+        (mescal.of(lambda y: (y / unit) ** 2 / 2, three), -3 * unit),
+    ):
+        problem = mescal.Problem(stated)
+        for far in (0.0, off):
+            assert not certified(problem, off_by(problem, [0.0, 0.0], far)).passes(TOLERANCE), (stated, far)

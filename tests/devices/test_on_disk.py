@@ -204,4 +204,5 @@ def test_a_solve_takes_the_same_way(both):
     assert on_disk.converged
     assert np.array_equal(on_disk.x, plain.x)
     assert on_disk.work.total == plain.work.total
-    assert measures(on_disk.certificate) == measures(plain.certificate)
+    # as above; a small eigenvalue has the rounding of the whole matrix
+    assert measures(on_disk.certificate) == pytest.approx(measures(plain.certificate), rel=1e-10)

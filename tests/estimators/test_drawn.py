@@ -1,4 +1,4 @@
-"""Drawn rows: regressors and more than two classes find what they find on all rows, a group of one in twenty among them."""
+"""Drawn rows: regressors and more than two classes find as good a model as on all rows, a group of one in twenty among them."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ ESTIMATORS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_the_same_model_is_found(name):
+def test_as_good_a_model_is_found(name):
     rng = np.random.default_rng(0)
     X, groups = rng.normal(size=(10_000, 5)), rng.choice(["a", "b"], 10_000, p=[0.95, 0.05])
     target = X[:, 0] + (1 + (groups == "b")) * rng.normal(size=10_000)
@@ -27,4 +27,6 @@ def test_the_same_model_is_found(name):
         assert model.certified_ and model.feasible_
     assert whole.result_.solver == "newton-cg" and drawn.result_.solver == "spider"
     assert all(multiplier > 0.1 for multiplier in whole.multipliers_.values())
-    np.testing.assert_allclose(drawn.coef_, whole.coef_, atol=1e-6)  # of rows in float32
+    assert drawn.result_.objective == pytest.approx(whole.result_.objective, rel=1e-3)
+    if name != "coverage":  # which is not convex, and has more than one certified minimiser here
+        np.testing.assert_allclose(drawn.coef_, whole.coef_, atol=1e-6)  # of rows in float32

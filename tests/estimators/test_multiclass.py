@@ -73,7 +73,7 @@ def test_of_two_classes_either_can_be_counted(data):
 
 
 def test_what_is_refused(data, kinds):
-    with pytest.raises(InputError, match=r"a rate of no class(.|\n)*'cat', 'dog', 'emu'(.|\n)*pos_label"):
+    with pytest.raises(InputError, match=r"Only binary(.|\n)*'cat', 'dog', 'emu'(.|\n)*pos_label"):
         ConstrainedClassifier({"x": rate() <= 0.5}).fit(data.X, kinds)
     with pytest.raises(InputError, match="a rate of the class 'cow'"):
         ConstrainedClassifier({"x": rate(predicted="cow") <= 0.5}).fit(data.X, kinds)

@@ -341,3 +341,11 @@ def test_what_makes_no_sense_is_refused_with_advice(build, said):
     with pytest.raises(InputError) as raised:
         mescal.Problem(E(lambda w: w @ w), {"c": build(E(score, over=PEOPLE))})
     assert said in str(raised.value) and "What to do" in str(raised.value)
+
+
+def test_scalars_of_a_result_are_those_of_its_x():
+    """A denominator in a unit of 1e-6 may be anything within the tolerance for a solver; not for the judge, nor for readers."""
+    above, below = (1e-6 * E(lambda x, s=s: 1 + s * x[0] ** 2) for s in (3.0, 1.0))
+    result = mescal.minimize(mescal.Problem(mescal.ratio(above, below, floor=1e-9)), np.array([0.5]), seed=0)
+    assert result.auxiliary["objective: denominator"] == pytest.approx(1e-6 * (1 + result.x[0] ** 2), rel=1e-6)
+    assert result.converged and abs(result.x[0]) < 0.01

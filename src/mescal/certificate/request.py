@@ -101,35 +101,55 @@ class Request:
         found = Settled(*self.choose(point), Frame.none(self.x.size))
         if not self.scalars:
             return found
-        determined, frame = self._followed(judge, point, found)
         if not self.is_fixed:
+            frame = self._followed(judge, point, self._held(point, found))[1]
             found = Settled(*self.choose(frame.look(point)), frame)
+        for _ in range(self.scalars):  # what completes one may push another
+            found = self._held(point, found)
             determined, _ = self._followed(judge, point, found)
-        steep = self._along_scalars(point, found.multipliers)
-        found = found._replace(multipliers=completed(determined, found.multipliers, self.inequality, steep))
+            steep, before = self._steep(point, found.multipliers), found.multipliers
+            found = found._replace(multipliers=completed(determined, before, self.inequality, steep))
+            if np.array_equal(found.multipliers, before):
+                break
         return found._replace(frame=self._followed(judge, point, found)[1])
 
-    def _along_scalars(self, point: At, multipliers: np.ndarray) -> np.ndarray:
-        """Slopes of the Lagrangian along scalars, those that ends of their ranges make up for taken off."""
-        return -self.project_tangent(-(point.gradient + multipliers @ point.jacobian))[-self.scalars :]
+    def _held(self, point: At, settled: Settled) -> Settled:
+        """With the nearest of the inequalities that determine a scalar taken for active, where something pushes the scalar and
+        none is: the scalar ends there, and what keeps it from that is complementarity's.
+        """
+        slack, scalar = settled.slack.copy(), self._determined
+        for i in np.flatnonzero(self._steep(point, settled.multipliers)):
+            own = scalar == i
+            if own.any() and (self.inequality & (slack > 0))[own].all():
+                slack[np.argmax(np.where(own, point.constraint, -np.inf))] = 0.0
+        return settled._replace(slack=slack)
 
-    def _followed(self, judge: Evaluator, point: At, settled: Settled) -> tuple[Determined, Frame]:
-        """What determines scalars, and how they follow x."""
-        situation = self.situation(point, settled)
+    def _steep(self, point: At, multipliers: np.ndarray) -> np.ndarray:
+        """Slopes of the Lagrangian along scalars beyond rounding, those that ends of their ranges make up for taken off."""
+        steep = -self.project_tangent(-(point.gradient + multipliers @ point.jacobian))[-self.scalars :]
+        rounding = point.rounding.gradient + np.abs(multipliers) @ point.rounding.jacobian
+        return np.where(np.abs(steep) > rounding[-self.scalars :], steep, 0.0)
+
+    @property
+    def _determined(self) -> np.ndarray:
+        """The number of the scalar that a row of c determines, or -1."""
         layout, lifting, scalar = self.program.layout, self.problem.lifting, np.full(len(self.inequality), -1)
         assert lifting is not None
         places = sorted(lifting.starts)  # as JAX orders a dict
         for name, rows in zip(layout.names, layout.slices, strict=True):
             if (beside := self.problem.constraints[name].beside) is not None:
                 scalar[rows] = places.index(beside)
-        determined = Determined.of(self.scalars, scalar, situation, point)
+        return scalar
+
+    def _followed(self, judge: Evaluator, point: At, settled: Settled) -> tuple[Determined, Frame]:
+        """What determines scalars, and how they follow x."""
+        situation = self.situation(point, settled)
+        determined = Determined.of(self.scalars, self._determined, situation, point)
         ended = np.ones(self.scalars, bool)
         if (tangent := situation.tangent) is not None:
             ended = (tangent.lower | tangent.upper)[-self.scalars :]
         product = partial(judge.hessian_times, self.x, settled.multipliers)
-        steep, off = self._along_scalars(point, settled.multipliers), point.rounding
-        rounding = (off.gradient + np.abs(settled.multipliers) @ off.jacobian)[-self.scalars :]
-        return determined, frame_of(determined, product, ended, np.where(np.abs(steep) > rounding, steep, 0.0))
+        return determined, frame_of(determined, product, ended, self._steep(point, settled.multipliers))
 
     def choose(self, point: At) -> tuple[np.ndarray, np.ndarray]:
         """Multipliers and slacks (m rows, zero on equalities): as given, or the best.
@@ -232,7 +252,10 @@ def check_request(
             "give a bound on the deviation of one sample from its mean",
         )
     tolerance = None if tol is None else as_tolerance(tol)
-    program, vector = problem.bind(x)
+    _, found = problem.bind(x)
+    program, vector = problem.bind(problem.settled(x))
+    if not np.array_equal(vector, found):
+        slack = None  # those of rows that determine scalars are of other ones
     near, moved = _project(problem, program, vector)
     layout = program.layout
     return Request(

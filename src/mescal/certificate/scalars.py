@@ -14,6 +14,9 @@ that are measured. W is from one relation r d = 0 for each scalar:
                         1 where all are zero; where none is active, the nearest row alone;
     r = H_i             where no row determines it and H_ii > 0: with the others as they are, d'Hd is smallest there.
 
+All of it holds at the values that scalars have at x, where they are judged. Where something pushes a scalar and no inequality that
+determines it is active, the nearest one is taken for active.
+
 So the slope in x is that of what was stated, at some weights of what is largest there, whatever the multipliers sum up to.
 Multipliers of rows that determine scalars follow from all the others, by g_t = 0, and are `completed`: with others, which
 tolerances let pass, the Lagrangian would have the curvature of something else.

@@ -30,14 +30,13 @@ class RateClassifier(ClassifierMixin, Constrained):
     pos_label: Any = None
 
     threshold_: float = field(init=False)
-    several = True  # whether it takes more than two classes
 
     def _check(self, X: Any, y: Any, sample_weight: Any, sensitive_features: Any) -> Labelled:
         """The data of a fit, checked; rows of weight zero are left out."""
         X, y = validate_data(self, X, y, dtype=np.float64)
         weights, groups = self._check_rows(X, sample_weight, sensitive_features)
         kept = weights > 0
-        self.classes_, self.pos_label_, codes = check_target(y, kept, self.pos_label, self.several)
+        self.classes_, self.pos_label_, codes = check_target(y, kept, self.pos_label, self._only_two)
         data = self._labelled(X, codes, weights, groups)
         return data if kept.all() else data.taken(kept)
 
@@ -77,6 +76,11 @@ class RateClassifier(ClassifierMixin, Constrained):
                 "bound how often a class is predicted: rate(predicted=...) <= ...",
             )
         return 0.0
+
+    @property
+    def _only_two(self) -> str | None:
+        """What to do with more than two classes, where those are not taken."""
+        return None
 
     @property
     def _even(self) -> float:
@@ -128,7 +132,7 @@ class RateClassifier(ClassifierMixin, Constrained):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = self.several
+        tags.classifier_tags.multi_class = self._only_two is None
         return tags
 
 

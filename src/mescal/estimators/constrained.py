@@ -6,7 +6,7 @@ from typing import Any
 from .base import parameters
 from .classifier import RateClassifier
 from .inputs import check_fraction
-from .rates import check_constraints
+from .rates import RateConstraint, check_constraints
 
 
 @parameters
@@ -57,6 +57,15 @@ class ConstrainedClassifier(RateClassifier):
     """
 
     constraints: Any = field(default=None, kw_only=False)
+
+    @property
+    def _only_two(self) -> str | None:
+        """More than two classes are taken where every rate says of which class it is."""
+        given = self.constraints.values() if isinstance(self.constraints, dict) else ()
+        rates = [each for one in given if isinstance(one, RateConstraint) for _, each in one.body.terms]
+        if self.pos_label is not None or all(each.of == "all" and each.predicted is not None for each in rates):
+            return None
+        return "say which class: rate(true=..., predicted=...), or pos_label=... for all rates that do not say it"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None) -> "ConstrainedClassifier":
         """Fit; `sensitive_features` holds the group of every row, in one column or several, where a constraint names groups."""

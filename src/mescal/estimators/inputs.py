@@ -30,21 +30,22 @@ def check_fraction(name: str, value: Any, one: bool = False):
 
 
 def check_target(
-    y: Any, kept: np.ndarray, pos_label: Any = None, several: bool = False
+    y: Any, kept: np.ndarray, pos_label: Any = None, only_two: str | None = None
 ) -> tuple[np.ndarray, Any, np.ndarray]:
     """The classes in sorted order, the positive one, and the codes of the labels; `kept` are the rows of positive weight.
 
     Of two classes the positive one has the code 1. Of more, where those are allowed, the code is the place, and none is
-    positive unless it is named.
+    positive unless it is named. `only_two` is what to do with more, where those are not allowed.
     """
     check_classification_targets(y)
     kind = type_of_target(y, input_name="y")
     classes, codes = np.unique(y, return_inverse=True)
-    if kind != "binary" and len(classes) != 1 and not (several and kind == "multiclass"):
+    if kind != "binary" and len(classes) != 1 and not (only_two is None and kind == "multiclass"):
         raise InputError(
             f"Only binary classification is supported. The type of the target is {kind}",
-            "two classes",
-            "wrap the estimator in sklearn.multiclass.OneVsRestClassifier, whose every problem has two",
+            f"two classes; there are {', '.join(map(repr, classes.tolist()[:4]))}{', ...' if len(classes) > 4 else ''}",
+            only_two
+            or "one column of labels; sklearn.multioutput.MultiOutputClassifier fits one classifier per column",
         )
     present = np.unique(codes[kept])
     if len(present) < 2:

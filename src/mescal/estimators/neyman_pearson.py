@@ -54,8 +54,6 @@ class NeymanPearsonClassifier(RateClassifier):
     - all others: see `ConstrainedClassifier`, as for the attributes.
     """
 
-    several = False
-
     max_false_positive_rate: float = field(default=0.05, kw_only=False)
     threshold: Any = "quantile"
     delta: float = 0.05
@@ -87,6 +85,10 @@ class NeymanPearsonClassifier(RateClassifier):
         else:
             self.threshold_ = self._chosen(scores, [data.shares(subset) for subset in subsets.values()])
         return self
+
+    @property
+    def _only_two(self) -> str:
+        return "wrap the estimator in sklearn.multiclass.OneVsRestClassifier, whose every problem has two"
 
     @property
     def _even(self) -> float:

@@ -97,6 +97,19 @@ class Problem:
         """Parameters with the scalars that statements add, at their values at x; without any where there are none."""
         return self.unlifted(x)[0] if self.lifting is None else self.lifting.lift(x, name)
 
+    def settled(self, x: Any, drawn: bool = False) -> Any:
+        """Parameters whose scalars, if they have some, are moved to their values at x over all rows; where there is a sampler,
+        only if `drawn`: over some thousand draws.
+        """
+        if not isinstance(x, Lifted) or self.lifting is None or (self.is_drawn and not drawn):
+            return x
+        return self.lifting.settled(self.lifting.lift(x))
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether some samples come from a sampler, so that no scalar is known but up to chance."""
+        return any(isinstance(source, Sampler) for source in self.sources)
+
     @property
     def stated_domain(self) -> ConvexSet:
         """The domain as it was stated: of the user's parameters alone."""

@@ -1,7 +1,6 @@
 """Asking the judge, what its refusals teach, and telling an infeasible problem from a slow one."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -27,14 +26,9 @@ def time_for(here: Setup) -> Budget:
 
 
 def judge(
-    here: Setup,
-    state: State,
-    multipliers: np.ndarray | None,
-    budget: Budget | None = None,
-    finite: bool = True,
-    parameters: Any = None,
+    here: Setup, state: State, multipliers: np.ndarray | None, budget: Budget | None = None, finite: bool = True
 ) -> tuple[State, Certificate]:
-    """Ask the judge about the present point, or about `parameters`; without multipliers it takes the best for it.
+    """Ask the judge about the present point; without multipliers it takes the best for it.
 
     Where c is known exactly, slacks are the judge's own: the best for these multipliers.
 
@@ -44,7 +38,7 @@ def judge(
     settings, k = here.settings, state.questions + 1
     certificate = certify(
         here.problem,
-        here.parameters(state) if parameters is None else parameters,
+        here.parameters(state),
         multipliers,
         slack=None if here.looks is not None and finite else here.slack(state),
         tol=settings.tol,
@@ -76,22 +70,6 @@ def last_judgement(
     state, best = judge(here, state, None, budget)
     better, other = sorted((own, best), key=lambda one: (len(one.missing(tolerance)), one.stationarity.value))
     return replace(state, judged=state.judged + other.work), better
-
-
-def with_best_scalars(here: Setup, state: State, own: Certificate) -> tuple[State, Any, Certificate]:
-    """The parameters of a certified point, with the scalars of statements at their best for x if that is certified, too.
-
-    A run leaves a scalar where tolerances let it: beside a bound with room to spare anywhere, so that the row of a tail may say
-    more than the tail has. Only on finite populations, where scalars are known exactly.
-    """
-    parameters, tolerance = here.parameters(state), here.settings.tol
-    lifting = here.problem.lifting
-    if lifting is None or here.looks is None or not own.passes(tolerance):
-        return state, parameters, own
-    followed = lifting.lift(parameters.x)
-    after, best = judge(here, state, None, parameters=followed)
-    chosen, other, at = (best, own, followed) if best.passes(tolerance) else (own, best, parameters)
-    return replace(after, judged=after.judged + other.work), at, chosen
 
 
 def kink_beside(here: Setup, state: State, certificate: Certificate) -> Kink | None:

@@ -11,7 +11,7 @@ import numpy as np
 from ..certificate import Certificate
 from ..solvers.base import BROKEN, RUNAWAY
 from .inward import narrower
-from .judging import has_stalled, is_infeasible, judge, kink_beside, last_judgement, refused, with_best_scalars
+from .judging import has_stalled, is_infeasible, judge, kink_beside, last_judgement, refused
 from .leg import to_its_end
 from .limits import called_off, used_up
 from .method import Method
@@ -131,11 +131,10 @@ def hand_back(here: Setup, state: State, status: Status, own: Certificate | None
     """Everything, with a certificate of the last good point whatever happened."""
     finite = status is not Status.NOT_FINITE
     state, certificate = last_judgement(here, state, own, finite)
-    state, parameters, certificate = with_best_scalars(here, state, certificate)
     if finite and certificate.passes(here.settings.tol):
         status = Status.CERTIFIED
     kink = kink_beside(here, state, certificate) if status is Status.OUTER_LIMIT else None
-    x, auxiliary = here.problem.unlifted(parameters)
+    x, auxiliary = here.problem.unlifted(here.problem.settled(here.parameters(state)))
     return Result(
         x=x,
         auxiliary={name: np.asarray(value) for name, value in auxiliary.items()},

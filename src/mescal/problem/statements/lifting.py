@@ -111,8 +111,7 @@ class Lifting:
                     "pass x alone, or a start from a result of the same problem",
                 )
             return Lifted(x.x, {scalar: np.asarray(value, kind) for scalar, value in x.auxiliary.items()})
-        at = At(x, self.instead, starting=True)
-        found = {scalar: np.asarray(start(at), kind) for scalar, start in self.starts.items()}
+        found = self._values(x, kind)
         for scalar, value in found.items():
             if not np.isfinite(value):
                 raise InputError(
@@ -121,6 +120,20 @@ class Lifting:
                     "look for logarithms, roots and quotients outside of their domains, or start elsewhere",
                 )
         return Lifted(x, found)
+
+    def settled(self, x: Lifted) -> Lifted:
+        """Parameters with scalars moved to the values that samples have at x, where these are finite."""
+        kinds = {scalar: value.dtype for scalar, value in x.auxiliary.items()}
+        found = self._values(x.x, np.dtype(np.float64))
+        kept = {
+            scalar: np.asarray(found[scalar] if np.isfinite(found[scalar]) else value, kinds[scalar])
+            for scalar, value in x.auxiliary.items()
+        }
+        return Lifted(x.x, kept)
+
+    def _values(self, x: Any, kind: np.dtype) -> dict[str, np.ndarray]:
+        at = At(x, self.instead, starting=True)
+        return {scalar: np.asarray(start(at), kind) for scalar, start in self.starts.items()}
 
 
 def _free(name: str, taken: Mapping[str, Any]) -> str:
