@@ -13,6 +13,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"^```(?:python|\{cell\})\n(.*?)^```$", re.S | re.M)
 BOTH = re.compile(r"^```py(?:thon)?\n(.*?)^```$", re.S | re.M)  # `py`: the code of another package
 SLOW = pytest.mark.slow
+NO_TORCH = "torch is not installed; the extra `peers` brings it, which is not part of `all`"
 
 
 def run_page(name: str, kind: re.Pattern[str] = BLOCK) -> int:
@@ -61,9 +62,7 @@ def test_the_other_package_does_what_the_page_says(name, capsys):
 
 @pytest.mark.slow
 def test_the_port_from_pytorch_runs(capsys):
-    pytest.importorskip(
-        "torch", reason="torch is not installed; no extra brings it, since the page is for those who have it"
-    )
+    pytest.importorskip("torch", reason=NO_TORCH)
     assert run_page("pytorch") == 3
     assert "CERTIFIED" in capsys.readouterr().out
 
@@ -71,7 +70,7 @@ def test_the_port_from_pytorch_runs(capsys):
 @pytest.mark.slow
 def test_the_bridge_to_pytorch_runs():
     """In a process of its own, since it sets JAX to float64 for all that comes after."""
-    pytest.importorskip("torch", reason="torch is not installed; see above")
+    pytest.importorskip("torch", reason=NO_TORCH)
     page = (DOCS / "pytorch.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"^```py\n(.*?)^```$", page, re.S | re.M)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)

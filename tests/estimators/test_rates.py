@@ -42,7 +42,7 @@ def test_constraints_are_values():
     constraint = rate(of="positives", group="b") >= rate(of="positives") - 0.05
     assert constraint == copy.deepcopy(constraint) == pickle.loads(pickle.dumps(constraint))
     assert constraint != (rate() <= 0.1)
-    assert (error() <= 1.5).bound == 1.5 and (2 * rate() <= 1.5).bound == 1.5
+    assert (error() <= 1.5).right.constant == 1.5 and (2 * rate() <= 1.5).right.constant == 1.5
     assert len({constraint, copy.deepcopy(constraint)}) == 1
 
 

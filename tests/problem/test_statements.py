@@ -254,6 +254,20 @@ def test_rebuilt_statements_compile_nothing():
 # ---- in the terms in which things were stated
 
 
+def test_a_row_says_what_was_stated_about_x_where_a_bound_has_room():
+    """Beside a bound that does not bind a scalar may stand anywhere; the row of a tail is still that of the tail at x."""
+
+    def loss(w, row):
+        return jax.nn.softplus(row[0] @ w) - row[1] * (row[0] @ w)
+
+    tail = mescal.cvar(loss, 0.95, over=PEOPLE)
+    unbounded = solved(mescal.Problem(E(loss, over=PEOPLE)), np.zeros(3))
+    bound = tail.value(unbounded.x) + 1
+    result = solved(mescal.Problem(E(loss, over=PEOPLE), {"tail": tail <= bound}), np.full(3, 0.01))
+    ((told, _),) = result.held
+    assert tail.value(result.x) - 1e-9 <= told.value <= tail.value(result.x) + tail.error
+
+
 def test_rows_beside_a_scalar_have_its_value_as_their_bound():
     """The loss of each group beside the worst of them, and a part of a function beside the scalar that stands for it."""
     x = np.array([0.3, -0.2, 0.5])
@@ -314,6 +328,10 @@ def test_a_problem_reads_as_it_was_stated():
         (lambda e: mescal.cvar(score, 90, over=PEOPLE) <= 1.0, "write level=0.9"),
         (lambda e: mescal.entropic(score, 0, over=PEOPLE) <= 1.0, "in units of the function"),
         (lambda e: mescal.rate(score, given=[1, 2], over=PEOPLE) <= 1.0, "one truth value per row"),
+        (
+            lambda e: mescal.rate(score, given=LABELS > 0, over=mescal.stream(PEOPLE)) <= 1.0,
+            "draw from these rows alone",
+        ),
         (lambda e: mescal.of(3, e) <= 1.0, "a function"),  # pyright: ignore[reportArgumentType]
         (lambda e: mescal.of(lambda a: a) <= 1.0, "expectations and ratios"),
         (lambda e: (e / e) != 1.0, "<="),

@@ -197,3 +197,12 @@ class TestPictures:
                 and "plot" in error.value.expected
                 and "pip install" in error.value.advice
             )
+
+
+def test_a_console_shows_records_in_a_few_lines(good):
+    """As `print` has them, and not every field; one of a thing is one."""
+    assert repr(good) == str(good) and repr(good.certificate) == str(good.certificate)
+    assert repr(good.history).startswith(f"History(rows={len(good.history)}, last=Row(outer=")
+    once = replace(good, outer_iterations=1, history=type(good.history)(good.history.rows[-1:]))
+    assert " 1 outer iteration, " in str(once) and "took 1 outer iteration and" in once.explain()
+    assert " 1 outer iteration, " in once._repr_html_() and "1 row of history" in once._repr_html_()

@@ -215,6 +215,9 @@ class Certificate:
     def _repr_html_(self) -> str:
         return on_first_use("report.cards").certificate_card(self)
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         lines = [
             f"stationarity  {self.stationarity}",

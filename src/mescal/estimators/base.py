@@ -1,6 +1,7 @@
 """What the estimators share: the fit, the table of the constraints, and pickling."""
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, dataclass_transform
 
 import numpy as np
@@ -101,8 +102,9 @@ class Constrained(BaseEstimator):
             seed=seed,
             progress=bool(self.verbose),
         )
-        self.result_, certificate = (by_name(told, constraints) for told in (solved.result, solved.certificate))
-        self.certificate_, self.model_ = certificate, solved.model
+        right = partial(self._right_sides, kind, data, constraints)
+        self.result_ = by_name(solved.result, constraints, right(solved.result.x))
+        self.certificate_, self.model_ = by_name(solved.certificate, constraints, right(solved.model)), solved.model
         self.constraints_ = dict(constraints)
         self.multipliers_ = dict(zip(constraints, solved.multipliers.tolist(), strict=True))
         self._plane = self._in_units_of_X(solved.model) if self.model is None else None
@@ -116,9 +118,22 @@ class Constrained(BaseEstimator):
         weights = (np.asarray(model.weights, np.float64)[: self.n_features_in_].T / self.scaling_.scale).T
         return weights, np.asarray(model.bias, np.float64) - self.scaling_.mean @ weights
 
+    def _right_sides(
+        self, kind: Kind, data: Labelled, constraints: dict[str, RateConstraint], model: Any
+    ) -> dict[str, float]:
+        """What a model has on the right of every constraint: the number that was stated, or rates."""
+        raw = self._scores(model, self._in_units_of_X(model) if self.model is None else None, data.features)
+        return {
+            name: each.right.value(lambda subset: kind.smooth(subset, data, raw, self.sharpness))
+            for name, each in constraints.items()
+        }
+
+    def _scores(self, model: Any, plane: tuple[np.ndarray, Any] | None, X: np.ndarray) -> np.ndarray:
+        return scores_of(model, self.scaling_(X)) if plane is None else X @ plane[0] + plane[1]
+
     def _raw(self, X: np.ndarray) -> np.ndarray:
         """The model's number for every row."""
-        return scores_of(self.model_, self.scaling_(X)) if self._plane is None else X @ self._plane[0] + self._plane[1]
+        return self._scores(self.model_, self._plane, X)
 
     def _features(self, X: Any) -> np.ndarray:
         check_is_fitted(self)

@@ -92,6 +92,9 @@ class Rates:
     def __ge__(self, other: Any) -> "RateConstraint":
         return _compare(self, other, ">=")
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         parts = [str(subset) if factor == 1 else f"{factor:g} * {subset}" for factor, subset in self.terms]
         if self.constant or not parts:
@@ -101,25 +104,21 @@ class Rates:
 
 @dataclass(frozen=True)
 class RateConstraint:
-    """`left <= right` or `left >= right`; made by comparing rates."""
+    """`left <= right` or `left >= right`; made by comparing rates. `stated` is how it reads, where it has been rewritten."""
 
     left: Rates
     sign: Literal["<=", ">="]
     right: Rates
+    stated: str = ""
 
     def with_terms(self, told: Callable[[Rates], Rates]) -> "RateConstraint":
         """The same comparison of other sides."""
-        return RateConstraint(told(self.left), self.sign, told(self.right))
+        return RateConstraint(told(self.left), self.sign, told(self.right), str(self))
 
     @property
     def body(self) -> Rates:
         """What must be at most zero."""
         return self.left - self.right if self.sign == "<=" else self.right - self.left
-
-    @property
-    def bound(self) -> float:
-        """The number on the right, once all rates are on the left."""
-        return self.right.constant - self.left.constant
 
     def __bool__(self) -> bool:
         raise InputTypeError(
@@ -128,8 +127,11 @@ class RateConstraint:
             'split it: {"lower": rate() >= 0.1, "upper": rate() <= 0.2}',
         )
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
-        return f"{self.left} {self.sign} {self.right}"
+        return self.stated or f"{self.left} {self.sign} {self.right}"
 
 
 def rate(of: str = "all", group: Any = None, *, true: Any = None, predicted: Any = None) -> Rates:

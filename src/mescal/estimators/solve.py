@@ -124,21 +124,24 @@ def _host(model: Any) -> Any:
     return jax.tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf, model)
 
 
-def by_name(told: Certificate | Result, constraints: dict[str, RateConstraint]) -> Any:
-    """A certificate or a result in the user's names and terms: in the problem, all rates are one vector."""
+def by_name(told: Certificate | Result, constraints: dict[str, RateConstraint], right: dict[str, float]) -> Any:
+    """A certificate or a result in the user's names and terms: in the problem, all rates are one vector.
+
+    `right` has the value of the right side of every constraint, beside which its left side is shown.
+    """
 
     def named(rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         return dict(zip(constraints, map(np.asarray, _flat(rows)), strict=True))
 
     if isinstance(told, Result):
-        certificate = by_name(told.certificate, constraints)
+        certificate = by_name(told.certificate, constraints, right)
         return replace(told, certificate=certificate, multipliers=named(told.multipliers), slack=named(told.slack))
     return replace(
         told,
         constraints=named(told.constraints),
         multipliers=named(told.multipliers),
         slack=named(told.slack),
-        terms={name: Terms(each.sign, np.asarray(each.bound)) for name, each in constraints.items()},
+        terms={name: Terms(each.sign, np.asarray(right[name])) for name, each in constraints.items()},
     )
 
 

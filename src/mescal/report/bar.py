@@ -81,7 +81,7 @@ class Bar:
             f"{work_tick(row.work)} evaluations",
         ]
         told += [
-            f"{check.name} {number(check.bound)} ({'✓' if check.met else '✗'} {check.sign} {check.limit:g})"
+            f"{check.name} {number(check.bound)} ({'✓' if check.met else '✗'} {check.sign} {number(check.limit)})"
             for check in row.checks(self.tolerance)
             if math.isfinite(check.bound)
         ]

@@ -42,7 +42,9 @@ def result_card(result: Result) -> str:
         tag("p", text(_cost(result)), class_="soft"),
         _warnings((*result.warnings, *found.warnings)),
         _folded("For a reviewer", "".join(tag("p", text(part)) for part in explain(result).split("\n\n"))),
-        _folded(f"{len(result.history)} rows of history", history_table(result.history)) if len(result.history) else "",
+        _folded(f"{counted(len(result.history), 'row')} of history", history_table(result.history))
+        if len(result.history)
+        else "",
     ]
     return card(parts, state)
 
@@ -108,7 +110,7 @@ def history_card(history: History) -> str:
 
 def measures(found: Certificate, tol: Tolerance) -> str:
     """The measures against the tolerance."""
-    head = _heads(["", "", "at most", "of the tolerance"])
+    head = _heads(["", "", "asked", "of the tolerance"])
     rows = []
     for check in found.checks(tol):
         extra = f"<br><small>{text(found.parts)}</small>" if check.name == "feasibility" else ""
@@ -201,7 +203,8 @@ def _bounded(value: float) -> str:
 
 def _cost(result: Result) -> str:
     return (
-        f"{result.solver}, seed {result.seed}: {result.outer_iterations} outer iterations, {count(result.work.total)} evaluations, "
+        f"{result.solver}, seed {result.seed}: {counted(result.outer_iterations, 'outer iteration')}, "
+        f"{count(result.work.total)} evaluations, "
         f"{seconds(result.seconds.total)} s of which {seconds(result.seconds.compile)} s compiling. {_how(result.certificate)}"
     )
 

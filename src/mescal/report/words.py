@@ -17,6 +17,7 @@ import numpy as np
 from ..certificate import Certificate, Measured, Tolerance
 from ..problem.terms import held
 from ..run import Result
+from .numbers import counted
 
 CONES = {
     "whole": "in all directions of x and slacks, of the augmented Lagrangian: the paper's computable test, which asks for more "
@@ -167,7 +168,7 @@ def _constraints(found: Certificate, tol: Tolerance | None) -> str:
 
 def _run(result: Result) -> str:
     sentences = [
-        f"How it was found. {result.solver}, seed {result.seed}, took {result.outer_iterations} outer iterations and "
+        f"How it was found. {result.solver}, seed {result.seed}, took {counted(result.outer_iterations, 'outer iteration')} and "
         f"{result.work.total:,.0f} evaluations (gradients and twice the Hessian-vector products, per sample) in "
         f"{result.seconds.total:.1f} s; the certificate took {result.work.certificate:,.0f} more."
     ]

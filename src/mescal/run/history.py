@@ -119,6 +119,10 @@ class History:
             raise ValueError("other columns")
         return cls([_row(line, len(names), measured) for line in lines], names)
 
+    def __repr__(self) -> str:
+        last = f", last={self.rows[-1]}" if self.rows else ""
+        return f"History(rows={len(self.rows)}{last})"
+
     def _repr_html_(self) -> str:
         return on_first_use("report.cards").history_card(self)
 

@@ -170,6 +170,9 @@ class Result:
     def _repr_html_(self) -> str:
         return on_first_use("report.cards").result_card(self)
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         c = self.certificate
         measures = ", ".join(
@@ -182,7 +185,8 @@ class Result:
             f"  relative stationarity {c.relative_stationarity.value:.3g}, on the cone {c.cone!r}"
             + (f"; {c.stationarity.how}" if c.confidence else ""),
             *(f"  {line}" for line in self.constraint_lines()),
-            f"  {self.solver}: {self.outer_iterations} outer iterations, {self.work.total:.3g} evaluations, "
+            f"  {self.solver}: {self.outer_iterations} outer iteration{'' if self.outer_iterations == 1 else 's'}, "
+            f"{self.work.total:.3g} evaluations, "
             f"{self.seconds.total:.2f} s of which {self.seconds.compile:.2f} s compiling and "
             f"{self.seconds.certificate:.2f} s certifying, which overlap",
         ]

@@ -17,6 +17,8 @@ from ...checks import real_number
 from ...errors import InputError, InputTypeError
 from ..constraint import Constraint
 from ..expectation import E, Expectation, Term
+from ..row_stream import RowStream
+from ..source import Sampler
 from ..terms import Terms
 from .base import Kind, Statement
 from .lifting import Lift
@@ -122,6 +124,12 @@ def rate(event: Callable, given: Any = None, over: Any = None, weights: Any = No
 def _among(given: Any, over: Any) -> Any:
     import jax
 
+    if isinstance(over, (Sampler, RowStream)):
+        raise InputTypeError(
+            f"given={type(given).__name__}, one truth value per row, over {type(over).__name__}",
+            "a function of (parameters, one sample), or arrays as over=",
+            "draw from these rows alone, over=mescal.stream(the rows chosen), or write given=lambda x, row: row[0] > 60",
+        )
     chosen = np.asarray(given)
     rows = {np.shape(leaf)[0] for leaf in jax.tree.leaves(over) if np.ndim(leaf)}
     if chosen.dtype != bool or chosen.ndim != 1 or rows != {len(chosen)}:
