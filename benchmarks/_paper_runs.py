@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from mescal import minimize, problems
+from mescal import Status, minimize, problems
 from mescal.experiments.reproduce import PAPER, PAPER_CONE
 from mescal.experiments.tune import choices, tune
 from mescal.solvers import Natasha2Paper, get
@@ -125,6 +125,8 @@ def _run(study: str, name: str, solver: str, seed: int, options: Mapping[str, An
         max_work=most,
         record=None if paper or not drawn else "exact",
     )
+    if result.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt  # its work is not that of a run
     return {
         "options": json.loads(json.dumps(dict(options))),
         "certified": result.converged,
