@@ -1,9 +1,9 @@
 """Runs of the paper's section 5: a grid search per problem and solver, runs with its choice, and runs that search more or less.
 
-SG-HV-NC is run with short steps, too: more of them, so that its coin is tossed more often.
+SG-HV-NC is run with shorter steps than the grid's, too: more of them, so that its coin is tossed more often. And all three with
+resets from batches in place of all rows, which are most of the work where rows are many.
 
-Every run is a row of a store; what is there is not run again. Curves, of the first seed, have a point per look at the
-paper's test, every `every` steps.
+Every run is a row of a store; what is there is not run again. Those of the first seed have their curves.
 """
 
 import json
@@ -21,6 +21,7 @@ from mescal.experiments.tune import choices, tune
 from mescal.solvers import Natasha2Paper, get
 
 from . import _measure
+from ._paper_curves import Curve, Watched, thinned
 from .harness.store import Store
 
 KEYS = ("study", "problem", "solver", "seed", "setting")
@@ -39,6 +40,20 @@ FREQUENCIES: dict[str, tuple[str, tuple[float, ...]]] = {
 
 SHORT: dict[str, Any] = {"step_size": 4.0, "path_density": 10.0}  # of SG-HV-NC
 COINS = (0.2, 0.5, 0.9, 0.99)
+
+# What says how large a reset is, and values for problems, below their rows.
+RESETS = {"spider-paper": "reset", "sg-hv-nc-paper": "reset", "natasha2-paper": "epoch"}
+BATCHES: dict[str, tuple[int, ...]] = {
+    "neyman-pearson/spambase": (512,),
+    "neyman-pearson/madelon": (512,),
+    "fairness/bank": (512, 4096),
+    "fairness/loan": (512, 4096),
+}
+
+
+def shortened(options: Mapping[str, Any] | None) -> bool:
+    """Whether short steps of SG-HV-NC are shorter than the grid's choice."""
+    return options is not None and options["step_size"] > SHORT["step_size"]
 
 
 def between(solver: str, value: float, options: Mapping[str, Any]) -> float:
@@ -74,8 +89,11 @@ class Runs:
                     for value in values:
                         for seed in varied:
                             self.once("frequency", name, solver, seed, f"{value:g}", options | {setting: value})
+                    for value in BATCHES.get(name, ()):
+                        for seed in varied:
+                            self.once("resets", name, solver, seed, f"{value}", options | {RESETS[solver]: value})
                 jax.clear_caches()
-            for coin in COINS:
+            for coin in COINS if shortened(self.choice(name, "sg-hv-nc-paper")) else ():
                 for seed in varied:
                     self.once("short steps", name, "sg-hv-nc-paper", seed, f"{coin:g}", SHORT | {"coin": coin})
             jax.clear_caches()
@@ -110,10 +128,11 @@ class Runs:
 
 
 def _run(study: str, name: str, solver: str, seed: int, options: Mapping[str, Any], most: float) -> dict[str, Any]:
-    """A run, with its curve: outer iteration, work, curvature, stationarity, feasibility."""
+    """A run, with its curve where it is the first of the two modes."""
     named, curve = problems.get(name), Curve()
     paper, drawn = study != "practical", study in ("paper", "practical") and seed == 0
     asked = get(solver, **options, **({"watch": curve} if paper and drawn else {}))
+    asked = Watched(asked, curve) if drawn and not paper else asked
     result = minimize(
         named.problem,
         named.x0,
@@ -127,46 +146,18 @@ def _run(study: str, name: str, solver: str, seed: int, options: Mapping[str, An
     )
     if result.status is Status.INTERRUPTED:
         raise KeyboardInterrupt  # its work is not that of a run
+    ends = [row.work for row in result.history]  # with the start's own row where it is recorded
     return {
         "options": json.loads(json.dumps(dict(options))),
         "certified": result.converged,
         "status": result.status.name,
         "work": float(result.work.total),
         "searches": float(result.history[-1].searches),
-        "outer": len(result.history),
+        "outer": result.outer_iterations,
         "steps": int(sum(row.inner_steps for row in result.history)),
         "escapes": int(sum(row.escapes for row in result.history)),
         "objective": float(result.objective),
         "distance": float(np.linalg.norm(np.asarray(result.x))),
         "gradients": float(result.work.gradients),
-        "curve": thinned(curve.points if paper else [_point(k, row) for k, row in enumerate(result.history)])
-        if drawn
-        else [],
+        "curve": thinned(curve.points([0.0, *ends] if paper else ends)) if drawn else [],
     }
-
-
-class Curve:
-    """Points of a run, from the looks of its inner solves: their work counts from where the one before ended."""
-
-    def __init__(self):
-        self.points: list[list[float]] = []
-        self.outer, self.before, self.last, self.penalty = -1, 0.0, 0.0, np.nan
-
-    def __call__(self, penalty: float, look: Any):
-        """One look."""
-        if penalty != self.penalty:
-            self.outer, self.before, self.penalty = self.outer + 1, self.before + self.last, penalty
-        self.last = look.work
-        measures = look.curvature, look.stationarity, float(np.linalg.norm(look.constraint))
-        self.points.append([self.outer, self.before + look.work, *map(float, measures)])
-
-
-def _point(outer: int, row: Any) -> list[float]:
-    return [outer, row.work, *(row.exact[name] for name in ("curvature", "stationarity", "feasibility"))]
-
-
-def thinned(points: list[list[float]], most: int = 150) -> list[list[float]]:
-    """At most so many points, evenly, with the last one of every outer iteration."""
-    every = -(-len(points) // most)
-    last = [i + 1 == len(points) or points[i + 1][0] != point[0] for i, point in enumerate(points)]
-    return [point for i, point in enumerate(points) if i % every == 0 or last[i]]

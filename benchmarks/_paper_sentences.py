@@ -49,8 +49,30 @@ def reasons(rows: Rows, names: tuple[str, ...]) -> list[str]:
             if len(ends := _by_coin(rows, study, name, least)) > 1
         ]
         text = f"- {name}: shares of work that are searches: {shares}."
-        found.append(text + (f" The work of SG-HV-NC over SPIDER's goes, {', and '.join(varied)}." if varied else ""))
-    return found
+        text += f" The work of SG-HV-NC over SPIDER's goes, {', and '.join(varied)}." if varied else ""
+        found.append(text + _by_reset(rows, name))
+    escapes = sum(row["escapes"] for row in rows if row["study"] not in ("tuning", "practical"))
+    return [*found, f"- Steps along negative curvature in all these runs together: {escapes}."]
+
+
+def _by_reset(rows: Rows, name: str) -> str:
+    """The others' median work over SPIDER's, by the samples of a reset; empty where none were varied."""
+    mine = [row for row in rows if row["study"] == "resets" and row["problem"] == name]
+    parts = []
+    for batch in sorted({int(row["setting"]) for row in mine}):
+        runs = {
+            solver: [row for row in mine if (row["solver"], row["setting"]) == (solver, f"{batch}")]
+            for solver in EVERYONE
+        }
+        if all(runs.values()):
+            least = median(row["work"] for row in runs[SPIDER])
+            factors = (
+                f"{_short(other)} {median(row['work'] for row in runs[other]) / least:.2g}"
+                + ("" if all(row["certified"] for row in runs[other]) else " (not all certified)")
+                for other in OTHERS
+            )
+            parts.append(f"of {batch} samples {' and '.join(factors)}")
+    return f" Times SPIDER's work, with resets {', '.join(parts)}." if parts else ""
 
 
 def _by_coin(rows: Rows, study: str, name: str, least: float) -> list[tuple[float, float]]:

@@ -1,12 +1,12 @@
 """What each part of practical MESCAL is worth: one part changed at a time, the same budget of evaluations for all.
 
-Parts: the surrogate of the penalty, the slacks' own metric, the descent safeguard, the curvature search, and mini-batches
-against single samples in Natasha2. A run ends at a certificate or at the budget; certificates are the judge's in all cases.
+Parts: the surrogate of the penalty, the slacks' own metric, the descent safeguard, and mini-batches against single samples in
+Natasha2. A run ends at a certificate or at the budget; certificates are the judge's in all cases.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,10 +14,10 @@ import numpy as np
 
 import mescal
 from mescal import problems
-from mescal.curvature import Found, Search
-from mescal.oracle import Work, surrogate
+from mescal.oracle import surrogate
+from mescal.oracle.subproblem import Subproblem
 from mescal.run import setup
-from mescal.solvers import Natasha2, SgHvNc, Spider, epoch, reset, spider
+from mescal.solvers import Natasha2, SgHvNc, Spider, epoch, spider
 from mescal.solvers.move import natural_radius
 
 from ._measure import Report, patched
@@ -25,16 +25,6 @@ from ._measure import Report, patched
 TABLE = "at equal evaluations, medians over seeds"
 PROBLEMS = ("neyman-pearson/spambase", "neyman-pearson/madelon", "fairness/bank", "fairness/loan")
 BUDGET = 1e7  # evaluations
-
-
-class NoSearch(Search):
-    """Finds nothing, at no cost: the judge's refusal is then the only test of curvature."""
-
-    name: ClassVar[str] = "none"
-
-    def __call__(self, oracle, z, tolerance, key, batch):
-        """Nothing."""
-        return Found(jnp.zeros_like(z), jnp.zeros((), z.dtype), jnp.asarray(False)), Work.zero()
 
 
 def one_step_for_all(oracle, z, gradient, smoothness, trust):
@@ -54,7 +44,7 @@ def _surrogate(name: str) -> Callable[[], Any]:
 def _no_slack_metric() -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(patched(spider, gradient_step=one_step_for_all))
-        stack.enter_context(patched(reset, best_slack=lambda oracle, z, constraint: z))
+        stack.enter_context(patched(Subproblem, settle=lambda sub, z, constraint: z))
         yield
 
 
@@ -63,8 +53,8 @@ def _no_descent_test() -> Iterator[None]:
     original = epoch.take_reset
 
     def take_reset(*args):
-        taken, noise, work = original(*args)
-        return taken, jnp.full_like(noise, jnp.inf), work
+        taken, _, work = original(*args)
+        return taken, np.inf, work
 
     with patched(epoch, take_reset=take_reset):
         yield
@@ -81,7 +71,6 @@ VARIANTS: dict[str, tuple[Any, Callable[[], Any]]] = {
     "spider, surrogate cross": (Spider(), _surrogate("cross")),
     "spider, one step for parameters and slacks": (Spider(), _no_slack_metric),
     "spider, no descent safeguard": (Spider(), _no_descent_test),
-    "spider, no curvature search": (Spider(search=NoSearch()), _nothing),
     "sg-hv-nc, as it is": (SgHvNc(), _nothing),
     "natasha2, as it is": (Natasha2(), _nothing),
     "natasha2, single samples": (Natasha2(batch=1, period=2048), _surrogate("pair")),

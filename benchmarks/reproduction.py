@@ -1,4 +1,4 @@
-"""The paper's section 5 with its own algorithms: ratios of work, its sentences beside what was seen, and how often they search.
+"""The paper's section 5 with its own algorithms: ratios of work, its sentences beside what was seen, searches and resets varied.
 
 Four problems, three solvers in paper mode with settings from a grid on another seed, and the practical solvers of the same names.
 Runs are kept in results/reproduction.jsonl: a second call goes on where the first was stopped.
@@ -12,6 +12,7 @@ from mescal.experiments.reproduce import PROBLEMS
 
 from ._measure import Report
 from ._paper_runs import (
+    BATCHES,
     COINS,
     FREQUENCIES,
     KEYS,
@@ -19,11 +20,13 @@ from ._paper_runs import (
     PAPER_MODES,
     PRACTICAL,
     REPORTED,
+    RESETS,
     SHORT,
     TUNED,
     VARIED,
     Runs,
     between,
+    shortened,
 )
 from ._paper_sentences import reasons, sentences
 from .harness.store import Store
@@ -74,15 +77,22 @@ def report(rows: Rows, names: tuple[str, ...], seeds: int) -> Report:
             if mine := _of(rows, "short steps", name, "sg-hv-nc-paper", f"{coin:g}"):
                 told = ", ".join(f"{key} = {value:g}" for key, value in {"coin": coin, **SHORT}.items())
                 found.add("sg-hv-nc-paper with short steps", problem=name, setting=told, **summary(mine, base))
+        for value in BATCHES.get(name, ()):
+            least = _median(_of(rows, "resets", name, PAPER_MODES[0], f"{value}"), "work")
+            for solver, setting in RESETS.items():
+                if mine := _of(rows, "resets", name, solver, f"{value}"):
+                    told = f"{setting} = {value}"
+                    found.add("resets from batches", problem=name, solver=solver, setting=told, **summary(mine, least))
     found.conclusions += sentences(rows, names) + reasons(rows, names)
     found.settings["curves"] = {
         f"{row['problem']}, {row['solver']}": row["curve"] for row in rows if row.get("curve")
     }  # fmt: skip
-    expected = len(names) * (
-        len(PAPER_MODES)
-        + 6 * seeds
-        + (len(COINS) + sum(len(v) for _, v in FREQUENCIES.values())) * (3 if seeds > 1 else 1)
-    )
+    varied = sum(len(values) for _, values in FREQUENCIES.values()) * len(names)
+    varied += sum(len(BATCHES.get(name, ())) for name in names) * len(PAPER_MODES)
+    for row in _of(rows, "tuning"):
+        if row["solver"] == "sg-hv-nc-paper" and row["best"] is not None and shortened(row["best"]["options"]):
+            varied += len(COINS)
+    expected = len(names) * (len(PAPER_MODES) + 6 * seeds) + varied * (3 if seeds > 1 else 1)
     if len(rows) < expected:
         found.conclusions.append(f"{len(rows)} of {expected} runs are made; a second call makes the others.")
     return found
@@ -93,16 +103,15 @@ def summary(rows: Rows, base: float | None) -> dict[str, Any]:
     works = sorted(row["work"] for row in rows)
     return {
         "certified": f"{sum(row['certified'] for row in rows)}/{len(rows)}",
+        "uncertified": ", ".join(sorted({row["status"] for row in rows if not row["certified"]})),
         "work": median(works),
-        "least": works[0],
-        "most": works[-1],
+        "range": f"{works[0]:.3g} to {works[-1]:.3g}",
         "over_spider": None if base is None else median(works) / base,
         "range_of_that": None if base is None else f"{works[0] / base:.2g} to {works[-1] / base:.2g}",
         "share_of_searches": median(row["searches"] / row["work"] for row in rows),
         "outer": median(row["outer"] for row in rows),
         "steps": median(row["steps"] for row in rows),
         "distance": median(row["distance"] for row in rows),
-        "escapes": median(row["escapes"] for row in rows),
         "objective": median(row["objective"] for row in rows),
     }
 

@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 from docutils import nodes
 from docutils.parsers.rst import Directive, directives
 
@@ -18,8 +19,10 @@ RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 MEASURES = {"curvature error": 2, "stationarity": 3, "feasibility": 4}  # and their columns
 LEAST = 1e-6  # of an error on a logarithmic axis
 TEXTS = {
-    "curves": "Errors against work, of the first seed; paper modes solid, practical solvers dashed; the dotted line is 0.01.",
-    "frequencies": "Median work to 0.01 against steps between two searches, in paper mode; hollow where runs were not certified.",
+    "curves": "Errors against work, of the first seed; paper modes solid, practical solvers dashed; a dot where an outer "
+    "iteration begins. The dotted line is 0.01; errors below 1e-6, none included, are drawn there.",
+    "frequencies": "Median work to 0.01 against steps between two searches, in paper mode; hollow where not all runs were "
+    "certified.",
 }
 
 
@@ -37,9 +40,9 @@ def draw_curves(settings: dict[str, Any], axes: Any):
                     sign = -1 if measure == "curvature error" else 1
                     errors = [max(LEAST, sign * (point[column] or 0.0)) for point in curve]
                     line = "-" if solver.endswith("-paper") else "--"
-                    ax.plot(
-                        [p[1] for p in curve], errors, line, color=_look(solver).colour, label=solver, linewidth=1.1
-                    )
+                    begins = [i for i, point in enumerate(curve) if i == 0 or point[0] != curve[i - 1][0]]
+                    more = {"color": _look(solver).colour, "label": solver, "linewidth": 1.1}
+                    ax.plot([p[1] for p in curve], errors, line, marker="o", markersize=2.5, markevery=begins, **more)
             ax.axhline(settings["tol"], color="grey", linestyle=":", linewidth=0.8)
             ax.set(xscale="log", yscale="log", xlabel="work", title=f"{problem}: {measure}")
 
@@ -51,14 +54,20 @@ def draw_frequencies(rows: list[dict[str, Any]], axes: Any):
             mine = [row for row in rows if (row["problem"], row["solver"]) == (problem, solver)]
             mine.sort(key=lambda row: row["steps_between_searches"])
             look, x, y = _look(solver), [row["steps_between_searches"] for row in mine], [row["work"] for row in mine]
-            ax.plot(x, y, color=look.colour, label=solver, linewidth=1.1)
-            for row in mine:
-                certified, runs = row["certified"].split("/")
-                fill = look.colour if certified == runs else "none"
-                ax.plot(
-                    row["steps_between_searches"], row["work"], look.marker, color=look.colour, markerfacecolor=fill
-                )
+            ax.plot(x, y, look.marker + "-", color=look.colour, label=solver, linewidth=1.1, markersize=5)
+            some = [row["certified"].split("/")[0] != row["certified"].split("/")[1] for row in mine]
+            hollow = [np.where(some, values, np.nan) for values in (x, y)]
+            ax.plot(*hollow, look.marker, color=look.colour, markerfacecolor="white", markersize=5)
         ax.set(xscale="log", yscale="log", xlabel="steps between two searches", ylabel="work", title=problem)
+
+
+def place_ticks(axis: Any, least: float, most: float):
+    """Labels of a logarithmic axis: powers of ten, and 2 and 5 times these where there would be few."""
+    from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1,) if most > 25 * least else (1, 2, 5)))
+    axis.set_major_formatter(LogFormatterSciNotation(minor_thresholds=(np.inf, np.inf)))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def draw(result: dict[str, Any], what: str) -> str:
@@ -75,6 +84,8 @@ def draw(result: dict[str, Any], what: str) -> str:
         draw_curves(settings, axes) if what == "curves" else draw_frequencies(rows, axes)
         for ax in axes.ravel():
             ax.grid(alpha=0.25, linewidth=0.5)
+            place_ticks(ax.xaxis, *ax.get_xlim())
+            place_ticks(ax.yaxis, *ax.get_ylim())
         handles, labels = axes[0][0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=6, frameon=False)
         out = io.StringIO()

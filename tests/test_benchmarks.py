@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import mescal
-from benchmarks import _measure, cold, field, gpu, walks
+from benchmarks import _measure, ablation, cold, field, gpu, walks
 from benchmarks.__main__ import names
 from benchmarks.harness.functions import Functions
 from benchmarks.peers import _fresh
@@ -103,6 +103,13 @@ def test_a_field_that_was_stopped_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr(_measure, "seconds_left", 0)
     assert field.run(quick=False).tables.keys() == made.keys()
     assert len(field.STORE.read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize("variant", ablation.VARIANTS)
+def test_what_an_ablation_changes_is_there(variant):
+    """A part that the solvers no longer have under its name cannot be changed, which would be an error here."""
+    with ablation.VARIANTS[variant][1]():
+        pass
 
 
 def test_what_compares_with_peers_is_listed():

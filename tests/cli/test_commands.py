@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from mescal import baselines as known_baselines, problems as known_problems, solvers as known_solvers
+from mescal.cli.options import solver_options
+from mescal.errors import InputError
 from mescal.experiments import product
 
 pytestmark = pytest.mark.quick
@@ -62,6 +64,15 @@ def test_solvers(mescal):
     one = mescal("solvers", "spider")
     assert "period" in one.stdout and "batch=0" in one.stdout and "0 is left to the solver" in one.stdout
     assert json.loads(mescal("solvers", "spider", "--json").stdout)["settings"]["batch"] == 0
+    shown = mescal("solvers", "spider-paper", "--json").stdout
+    assert "gamma" in shown and "Infinity" not in shown
+
+
+def test_one_number_of_a_sequence_is_an_option():
+    found = solver_options("spider-paper", ["gamma=0.5", "dual_batch=30", "search=oja"])
+    assert found == {"gamma": 0.5, "dual_batch": 30, "search": "oja"}
+    with pytest.raises(InputError, match="dual_batch=few"):
+        solver_options("spider-paper", ["dual_batch=few"])
 
 
 def test_datasets_say_where_they_are(mescal, monkeypatch, tmp_path):

@@ -195,6 +195,13 @@ def assignments(given: list[str] | None, flag: str) -> dict[str, str]:
     return found
 
 
+def in_short(setting: Any) -> Any:
+    """A setting as a command line has it: a search by its name, a sequence by the one number that stands for all of it."""
+    if isinstance(setting, Search):
+        return setting.name
+    return setting[0] if isinstance(setting, tuple) and len(setting) == 1 else setting
+
+
 def solver_options(name: str | OwnSolver, given: list[str] | None) -> dict[str, Any]:
     """Options of a solver, in the types of their defaults."""
     texts = assignments(given, "--option")
@@ -203,14 +210,13 @@ def solver_options(name: str | OwnSolver, given: list[str] | None) -> dict[str, 
     defaults = method(name, {})
     found: dict[str, Any] = {}
     for option, text in texts.items():
-        default = getattr(defaults, option, None)
-        kind = str if isinstance(default, Search) else type(default)
+        kind = type(in_short(getattr(defaults, option, None)))
         try:
             if kind not in WORDS:
                 raise ValueError
             found[option] = from_text(kind, text)
         except ValueError:
-            simple = [k for k, v in vars(defaults).items() if isinstance(v, (*WORDS, Search))]
+            simple = [k for k, v in vars(defaults).items() if isinstance(in_short(v), tuple(WORDS))]
             raise InputError(
                 f"--option {option}={text} of the solver {name if isinstance(name, str) else name.place}",
                 f"one of {', '.join(simple)}, as a number, a word, or true or false",

@@ -12,8 +12,8 @@ from rich.text import Text
 
 from .. import baselines, solvers as known
 from ..checks import WORDS
-from ..curvature import Search
 from ..experiments.task import method
+from ..forms import plain
 from . import options
 from .show import results
 
@@ -70,9 +70,9 @@ def _about(solver: Any) -> str:
 
 
 def _settings(solver: Any) -> dict[str, Any]:
-    shown = {key: value.name if isinstance(value, Search) else value for key, value in vars(solver).items()}
+    shown = {key: options.in_short(value) for key, value in vars(solver).items()}
     return {key: value for key, value in shown.items() if isinstance(value, tuple(WORDS))}
 
 
 def _plain(solver: Any) -> dict[str, Any]:
-    return {"name": type(solver).name, "about": _about(solver), "settings": _settings(solver)}
+    return plain({"name": type(solver).name, "about": _about(solver), "settings": _settings(solver)})

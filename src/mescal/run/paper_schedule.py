@@ -8,6 +8,7 @@ others by the solver. What the first look at a problem costs is no step of the a
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ class PaperSchedule:
 
     def dual_bound(self, k: int) -> float:
         """gamma_k."""
-        return self.solver.gamma[min(k, len(self.solver.gamma) - 1)]
+        return held(self.solver.gamma, k)
 
     def request(self, here: Setup, state: State, oracle: Lagrangian) -> tuple[State, Goal, None]:
         """What is asked of the present inner solve."""
@@ -45,10 +46,16 @@ class PaperSchedule:
                 population=here.program.population,
                 large_batch=0,
                 curvature_batch=0,
+                dual_batch=held(self.solver.dual_batch, state.outer),
                 penalty=float(state.penalty),
             ),
             None,
         )
+
+
+def held(sequence: tuple[Any, ...], k: int) -> Any:
+    """The k-th of a sequence whose last one holds on."""
+    return sequence[min(k, len(sequence) - 1)]
 
 
 def make_schedule(here: Setup, state: State) -> tuple[State, PaperSchedule]:

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...checks import real_number
+from ...checks import real_number, whole
 from ...curvature import CriticalCone, Lanczos, Search
 from ...curvature.within import Within
 from ...errors import InputError
@@ -58,6 +58,16 @@ def numbers(name: str, least: float) -> Callable[[Any], tuple[float, ...]]:
         if not found or any(each is None or not each >= least for each in found):
             raise InputError(f"{name}={given!r}", f"a number of at least {least:g}, or several", "leave it out")
         return tuple(each for each in found if each is not None)
+
+    return convert
+
+
+def wholes(name: str, least: int) -> Callable[[Any], tuple[int, ...]]:
+    """A converter to a tuple of integers of at least `least`; one integer stands for many."""
+    check = whole(least)
+
+    def convert(given: Any) -> tuple[int, ...]:
+        return tuple(check(name, each) for each in (given if isinstance(given, (tuple, list)) and given else (given,)))
 
     return convert
 
@@ -137,7 +147,7 @@ class PaperSolver(SubSolver):
     - `search_batch`: thetas that a search looks at together, at most; 0: all rows.
     - `multipliers`: lambda_0, one number for all rows of c or one for each.
     - `gamma`: gamma_k, of which the last holds on; infinite for the plain dual update.
-    - `dual_batch`: |S^d_k|; 0: all rows.
+    - `dual_batch`: |S^d_k|, of which the last holds on; 0: all rows.
     - `surrogate`: the estimator; `"cross"` is (5.1)-(5.3).
     - `watch`: called with the outer iteration's alpha_k and a `Look` after every look.
     """
@@ -154,7 +164,7 @@ class PaperSolver(SubSolver):
     search_batch: int = 16
     multipliers: tuple[float, ...] = eqx.field(default=(0.0,), converter=numbers("multipliers", -np.inf))
     gamma: tuple[float, ...] = eqx.field(default=(np.inf,), converter=numbers("gamma", 0.0))
-    dual_batch: int = 0
+    dual_batch: tuple[int, ...] = eqx.field(default=(0,), converter=wholes("dual_batch", 0))
     surrogate: str = "cross"
     watch: Callable[[float, Look], Any] | None = None
 
@@ -218,9 +228,9 @@ class PaperSolver(SubSolver):
         look, looked = exact_look(sub, z, goal, int(progress.steps), 0.0, -1.0)
         before, also = exact_look(sub, sub.project(start), goal, 0, 0.0, -1.0)
         dual, spent = None, Tally()
-        if self.dual_batch:
+        if goal.dual_batch:
             given = words(*(int(word) for word in progress.key), DUAL)
-            mean, work = fresh_constraint(sub.lagrangian, z, given, np.int32(self.dual_batch))
+            mean, work = fresh_constraint(sub.lagrangian, z, given, np.int32(goal.dual_batch))
             dual, spent = np.asarray(mean, np.float64), work.tally()
         step, batch, large = self.sizes(plan)
         return Outcome(

@@ -33,7 +33,7 @@ class SgHvNcPaper(PaperSolver):
     - `search`: Oja's method, as in the paper, or another one.
     - `inner_steps`, `every`, `search_share`, `search_batch`, `multipliers`, `gamma`, `dual_batch`, `surrogate`, `watch`: as for all
       paper modes: t*, steps between two looks at the paper's test, the tolerance of a search in eps_H and its thetas (0: all
-      rows), lambda_0, gamma_k (the last holds on), |S^d_k| (0: all rows), the estimator, who is told of every look.
+      rows), lambda_0, gamma_k and |S^d_k| (the last holds on; 0: all rows), the estimator, who is told of every look.
     """
 
     name: ClassVar[str] = "sg-hv-nc-paper"
