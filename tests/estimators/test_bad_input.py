@@ -102,6 +102,7 @@ def test_groups_of_wrong_shape_or_without_members(data):
     assert "over no rows" in refusal(lambda: FairClassifier("b").fit(X, y, weights, sensitive_features=groups))
     assert "two groups" in refusal(lambda: FairClassifier().fit(X, y, sensitive_features=np.full(400, "a")))
     assert "min_rate_ratio" in refusal(lambda: FairClassifier("b", min_rate_ratio=-1).fit(X, y, None, groups))
+    assert "FairClassifier(min_rate_ratio=0.9)" in refusal(lambda: FairClassifier(0.9).fit(X, y, None, groups))
 
 
 def test_ratios_that_only_zeros_have(data):
@@ -160,6 +161,11 @@ def test_groups_not_seen_in_fit(data):
     assert "not there in fit: ['z']" in text and "['a', 'b']" in text
     text = refusal(lambda: model.constraint_report(X[:5], y[:5], sensitive_features=np.full(5, "a")))
     assert "rate(group='b') is over no rows" in text
+    both = FairClassifier().fit(X, y, sensitive_features=groups)
+    here = groups == "a"
+    report = both.constraint_report(X[here], y[here], sensitive_features=groups[here])
+    assert np.isnan(report.loc["group b", "value"]) and report["met"].isna().tolist() == [False, True]
+    assert report.loc["group a", "value"] == pytest.approx(both.predict(X[here]).mean())
 
 
 def test_infeasible_rates_say_the_best_that_was_found(data):
@@ -177,3 +183,13 @@ def test_infeasible_rates_say_the_best_that_was_found(data):
 def test_a_fit_that_is_cut_short_warns(data):
     with pytest.warns(ConvergenceWarning, match="not certified.*not met: 'false positives' at 0.1"):
         NeymanPearsonClassifier(0.1, max_outer=1).fit(data.X, data.y)
+
+
+def test_predictions_that_miss_what_probabilities_meet_are_told(data):
+    """From noise, all are at 0.45: a rate of 0.45 by probabilities, and of nobody's predictions."""
+    model = ConstrainedClassifier({"enough": rate() >= 0.45})
+    with pytest.warns(
+        UserWarning, match=r"'enough' at 0\.0.* \(asked: rate\(\) >= 0\.45\)\. A larger sharpness than 1 "
+    ):
+        model.fit(data.X[:, 2:3], data.y)
+    assert model.certified_
