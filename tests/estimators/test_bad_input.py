@@ -71,6 +71,11 @@ def test_after_fit_other_columns_and_classes_are_refused(data):
     assert "not there in fit" in refusal(lambda: model.constraint_report(data.X, data.y + 1))
 
 
+def test_a_threshold_that_is_no_word_names_those_that_are(data):
+    text = refusal(lambda: NeymanPearsonClassifier(threshold="median").fit(data.X, data.y))
+    assert "'quantile', 'umbrella', or a probability" in text
+
+
 @pytest.mark.parametrize("rate_asked", [0.0, 1.0, 5, "0.1", None, True, np.nan])
 def test_rates_that_are_none(data, rate_asked):
     text = refusal(lambda: NeymanPearsonClassifier(rate_asked).fit(data.X, data.y))
@@ -169,9 +174,14 @@ def test_groups_not_seen_in_fit(data):
 
 
 def test_infeasible_rates_say_the_best_that_was_found(data):
-    bound = {"gap": rate(of="positives") >= rate(of="negatives") + 0.95}
+    bound = {"easy": rate() <= 0.99, "gap": rate(of="positives") >= rate(of="negatives") + 0.95}
     text = refusal(lambda: ConstrainedClassifier(bound).fit(data.X, data.y))
-    assert "no model that meets the constraints" in text and "'gap' at" in text and "loosen them" in text
+    assert (
+        "easy" not in text
+        and "no model that meets the constraints" in text
+        and "'gap' at" in text
+        and "loosen them" in text
+    )
     reached = float(text.split("'gap' at ")[1].split()[0])
     other = float(text.split("the right side is ")[1].split(")")[0])
     assert 0.4 < reached - (other - 0.95) < 0.95  # better than nothing, less than asked
