@@ -71,6 +71,11 @@ def test_after_fit_other_columns_and_classes_are_refused(data):
     assert "not there in fit" in refusal(lambda: model.constraint_report(data.X, data.y + 1))
 
 
+def test_a_threshold_that_is_no_word_names_those_that_are(data):
+    text = refusal(lambda: NeymanPearsonClassifier(threshold="median").fit(data.X, data.y))
+    assert "'quantile', 'umbrella', or a probability" in text
+
+
 @pytest.mark.parametrize("rate_asked", [0.0, 1.0, 5, "0.1", None, True, np.nan])
 def test_rates_that_are_none(data, rate_asked):
     text = refusal(lambda: NeymanPearsonClassifier(rate_asked).fit(data.X, data.y))
@@ -102,6 +107,7 @@ def test_groups_of_wrong_shape_or_without_members(data):
     assert "over no rows" in refusal(lambda: FairClassifier("b").fit(X, y, weights, sensitive_features=groups))
     assert "two groups" in refusal(lambda: FairClassifier().fit(X, y, sensitive_features=np.full(400, "a")))
     assert "min_rate_ratio" in refusal(lambda: FairClassifier("b", min_rate_ratio=-1).fit(X, y, None, groups))
+    assert "FairClassifier(min_rate_ratio=0.9)" in refusal(lambda: FairClassifier(0.9).fit(X, y, None, groups))
 
 
 def test_ratios_that_only_zeros_have(data):
@@ -160,12 +166,22 @@ def test_groups_not_seen_in_fit(data):
     assert "not there in fit: ['z']" in text and "['a', 'b']" in text
     text = refusal(lambda: model.constraint_report(X[:5], y[:5], sensitive_features=np.full(5, "a")))
     assert "rate(group='b') is over no rows" in text
+    both = FairClassifier().fit(X, y, sensitive_features=groups)
+    here = groups == "a"
+    report = both.constraint_report(X[here], y[here], sensitive_features=groups[here])
+    assert np.isnan(report.loc["group b", "value"]) and report["met"].isna().tolist() == [False, True]
+    assert report.loc["group a", "value"] == pytest.approx(both.predict(X[here]).mean())
 
 
 def test_infeasible_rates_say_the_best_that_was_found(data):
-    bound = {"gap": rate(of="positives") >= rate(of="negatives") + 0.95}
+    bound = {"easy": rate() <= 0.99, "gap": rate(of="positives") >= rate(of="negatives") + 0.95}
     text = refusal(lambda: ConstrainedClassifier(bound).fit(data.X, data.y))
-    assert "no model that meets the constraints" in text and "'gap' at" in text and "loosen them" in text
+    assert (
+        "easy" not in text
+        and "no model that meets the constraints" in text
+        and "'gap' at" in text
+        and "loosen them" in text
+    )
     reached = float(text.split("'gap' at ")[1].split()[0])
     other = float(text.split("the right side is ")[1].split(")")[0])
     assert 0.4 < reached - (other - 0.95) < 0.95  # better than nothing, less than asked
@@ -177,3 +193,13 @@ def test_infeasible_rates_say_the_best_that_was_found(data):
 def test_a_fit_that_is_cut_short_warns(data):
     with pytest.warns(ConvergenceWarning, match="not certified.*not met: 'false positives' at 0.1"):
         NeymanPearsonClassifier(0.1, max_outer=1).fit(data.X, data.y)
+
+
+def test_predictions_that_miss_what_probabilities_meet_are_told(data):
+    """From noise, all are at 0.45: a rate of 0.45 by probabilities, and of nobody's predictions."""
+    model = ConstrainedClassifier({"enough": rate() >= 0.45})
+    with pytest.warns(
+        UserWarning, match=r"'enough' at 0\.0.* \(asked: rate\(\) >= 0\.45\)\. A larger sharpness than 1 "
+    ):
+        model.fit(data.X[:, 2:3], data.y)
+    assert model.certified_

@@ -8,7 +8,9 @@ import pytest
 
 from mescal.errors import InputError, InputTypeError
 from mescal.estimators import ConstrainedClassifier, coverage, error, rate
-from mescal.estimators.rates import Subset
+from mescal.estimators.groups import check_groups
+from mescal.estimators.rates import Rates, Subset, check_constraints
+from mescal.estimators.statement import RATES, Labelled
 
 VALUES = {Subset(): 0.5, Subset("negatives"): 0.1, Subset("all", "b"): 0.3}
 
@@ -54,9 +56,7 @@ def test_constraints_are_values():
         (lambda: rate() <= np.nan, InputError),
         (lambda: rate(of="negatives") <= 5, InputError),
         (lambda: coverage() >= 90, InputError),
-        (lambda: rate() * rate(), TypeError),
         (lambda: rate() / 0, InputError),
-        (lambda: rate() / rate(), TypeError),
         (lambda: rate() <= "0.1", TypeError),
         (lambda: ConstrainedClassifier([rate() <= 0.1]).fit(np.eye(4), [0, 1, 0, 1]), InputTypeError),
         (lambda: ConstrainedClassifier({"a": rate()}).fit(np.eye(4), [0, 1, 0, 1]), InputTypeError),
@@ -65,3 +65,39 @@ def test_constraints_are_values():
 def test_what_is_no_constraint_is_refused(make, error):
     with pytest.raises(error):
         make()
+
+
+@pytest.mark.parametrize(
+    ("make", "advice"),
+    [
+        (lambda: rate(group="a") / rate() >= 0.8, "rate(group='a') >= 0.8 * rate()"),
+        (lambda: rate() * rate(), "bound each by itself"),
+        (lambda: abs(rate(group="a") - rate()) <= 0.1, "from both sides"),
+        (lambda: check_constraints({"same": rate() == 0.3}), "from both sides"),
+    ],
+)
+def test_what_people_write_first_is_refused_with_advice(make, advice):
+    with pytest.raises(InputTypeError) as raised:
+        make()
+    assert advice in str(raised.value)
+
+
+def test_the_margin_is_that_of_rows_drawn_anew():
+    """1.96 deviations of 4000 resamples, which know them to 1.1 per cent; of few rows that agree, what two more of a kind give."""
+    rng = np.random.default_rng(0)
+    groups, raw = np.where(rng.random(400) < 0.3, "b", "a").astype(object), rng.normal(size=400)
+    labels = (rng.random(400) < 0.6).astype(int)
+    body = (rate(of="positives", group="b") - 0.8 * rate(of="positives") + 0.1 * rate(group="a")).terms
+
+    def value(rows):
+        data = Labelled(raw[rows, None], labels[rows], np.ones(len(rows)), check_groups(groups[rows], len(rows)))
+        return Rates(body), data, raw[rows]
+
+    told = RATES.margin(*value(np.arange(400)))
+    found = []
+    for _ in range(4000):
+        combined, data, scores = value(rng.integers(400, size=400))
+        found.append(combined.value(lambda subset, data=data, scores=scores: RATES.hard(subset, data, scores)))
+    assert told == pytest.approx(1.96 * np.std(found), rel=0.06)
+    five = Labelled(np.zeros((5, 1)), np.zeros(5, int), np.ones(5))
+    assert RATES.margin(rate(), five, -np.ones(5)) == pytest.approx(2 / 9 + 1.96 * np.sqrt(2 / 9 * 7 / 9 / 9))

@@ -106,6 +106,8 @@ def test_moving_a_bound_compiles_nothing():
         (lambda: e < 1, "strict comparison"),
         (lambda: e != 1, "!="),
         (lambda: e * e, "product of two expectations"),
+        (lambda: abs(e) <= 0.1, "from both sides"),
+        (lambda: 1 / e <= 2, "turn the comparison around"),
         (lambda: np.ones(2) * e, "multiplied by an array"),
         (lambda: e / 0, "divided by zero"),
         (lambda: e <= np.nan, "NaN"),

@@ -155,3 +155,9 @@ class TestStatement:
     def test_the_printed_problem_reads_well(self):
         text = repr(problem(rate=2 * E(dot, over=ROWS) <= 0.5))
         assert "minimise E(dot, Population(8 rows))" in text and "rate: 2 * E(dot, Population(8 rows)) <= 0.5" in text
+
+
+def test_another_ones_message_ends_once():
+    with pytest.raises(InputError) as caught:
+        problem(E(dot, over=np.ones((4, 3)))).bind(np.ones(2))
+    assert "(3,) and (2,)." in str(caught.value) and ".." not in str(caught.value)

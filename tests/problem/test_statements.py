@@ -322,6 +322,8 @@ def test_a_problem_reads_as_it_was_stated():
         (lambda e: (e / e) / e <= 0.5, "mescal.of"),
         (lambda e: 1.0 / (e / e) <= 0.5, "mescal.of"),
         (lambda e: (e / e) * e <= 0.5, "mescal.of"),
+        (lambda e: (e / e) / (e / e) <= 0.5, "over (E(score, Population(200 rows))) / "),
+        (lambda e: mescal.rate("positive", given=score, over=PEOPLE) >= 0.5, "rate of str 'positive'"),
         (lambda e: mescal.chance(score, over=PEOPLE) + e <= 0.5, "a bound on it"),
         (lambda e: mescal.chance(score, over=PEOPLE) <= 0.0, "0.999 for nearly always"),
         (lambda e: mescal.chance(score, over=PEOPLE) == 0.5, "by <= or by >="),

@@ -98,6 +98,7 @@ def test_terms_stay_where_sources_change():
         (Held("a", 0.85, ">=", 0.9, 0.05), 0.01, "0.85 >= 0.9, short by 0.05, VIOLATED"),
         (Held("a", 0.93, ">=", 0.9, -0.03), 0.01, "0.93 >= 0.9, 0.03 to spare"),
         (Held("a", 0.15, "<=", 0.15, 0.0), 0.01, "0.15 <= 0.15, at its bound"),
+        (Held("a", 0.204348, "<=", 0.204348, 0.0), 0.01, "0.204348 <= 0.204348, at its bound"),
         (Held("a", 1.0, "==", 1.0, 0.0), 0.01, "1 == 1, met"),
         (Held("a", 1.02, "==", 1.0, 0.02), 0.01, "1.02 == 1, off by 0.02, VIOLATED"),
         (Held("a", 0.0, "<=", 0.1, -0.1), 0.01, "0 <= 0.1, 0.1 to spare"),
@@ -128,6 +129,7 @@ def test_long_vectors_show_those_that_matter():
     result = mescal.minimize(problem, np.zeros(12), solver="newton-cg", tol=1e-4)
     lines = result.constraint_lines(3)
     assert result.converged and len(lines) == 4 and lines[-1] == "and 9 rows more, with smaller multipliers"
+    assert result.constraint_lines(11)[-1] == "and 1 row more, with smaller multipliers"
     assert [line.split(":")[0] for line in lines[:3]] == ["each[0]", "each[1]", "each[2]"]  # the tightest cost most
 
 

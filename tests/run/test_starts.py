@@ -43,6 +43,7 @@ def test_the_best_certified_one_is_returned(problem, best):
     assert len(spread.tried) == 12 and spread.certified == 12 and spread.distinct == 2
     assert spread.objectives.min() == best.objective == spread.tried[spread.chosen].objective
     assert {one.minimiser for one in spread.tried} == {0, 1} and spread.tried[spread.chosen].minimiser == 0
+    assert repr(spread) == str(spread)
     assert f"best of 12 starts (number {spread.chosen}): 12 certified" in str(best) and "at least 2 distinct" in str(
         best
     )

@@ -264,12 +264,40 @@ def test_the_gradient_is_that_of_the_values(wavy_sub):
 def test_the_model_is_that_of_the_gradients(wavy_sub, monkeypatch):
     sub, at = wavy_sub
     expected = central(lambda x: sub.look(np.concatenate([x, at.z[D:]]))[0].gradient[:D], at.z[:D], 1e-3)
-    product = ExactNewton()._model(sub, at, np.zeros(sub.parameters))
-    dense = np.array([product(axis) for axis in np.eye(D)])
-    np.testing.assert_allclose(dense, expected, rtol=1e-7, atol=1e-7)
+    model = ExactNewton()._model(sub, at, np.zeros(sub.parameters))
+    dense = np.array([model.product(axis) for axis in np.eye(D)])
+    rows = model.rows[model.active]
+    np.testing.assert_allclose(dense + model.penalty * rows.T @ rows, expected, rtol=1e-7, atol=1e-7)
     monkeypatch.setattr("mescal.solvers.newton.exact_newton.DENSE", 0)
-    product = ExactNewton()._model(sub, at, np.zeros(sub.parameters))
-    np.testing.assert_allclose([product(axis) for axis in np.eye(D)], dense, rtol=1e-10, atol=1e-10)
+    model = ExactNewton()._model(sub, at, np.zeros(sub.parameters))
+    np.testing.assert_allclose([model.product(axis) for axis in np.eye(D)], dense, rtol=1e-10, atol=1e-10)
+
+
+WALLS = RNG.normal(size=(8, D))  # of which phi has three at the minimiser below, and others on the way
+
+
+@pytest.fixture(scope="module")
+def walled_sub(make_subproblem):
+    """|x - abar|^2/2 between planes: phi is quadratic in pieces, and the model is phi."""
+    problem = mescal.Problem(E(distance, over=A), {"c": E(lambda x: jnp.asarray(WALLS) @ x) <= -0.5})
+    return make_subproblem(problem, np.zeros(D), np.linspace(0, 0.7, 8), 20.0, np.float64)
+
+
+def test_the_model_goes_on_beyond_the_constraints_that_hold_here(walled_sub):
+    x = np.full(D, -3.0)
+    at, _ = walled_sub.look(np.concatenate([x, np.zeros(8)]))
+    model = ExactNewton()._model(walled_sub, at, np.zeros(D))
+    for step in RNG.normal(size=(5, D)) * 4:
+        there, _ = walled_sub.look(np.concatenate([x + step, np.zeros(8)]))
+        np.testing.assert_array_equal(model.counted(step), there.z[D:] <= 0)
+        assert model.rise(step) == pytest.approx(there.value - at.value, rel=1e-9)
+
+
+def test_steps_do_not_run_into_one_constraint_and_out_of_another(walled_sub):
+    """At most two steps and a look that ends it; with the constraints that hold where a step starts, five or six from here."""
+    for x in -3 * np.eye(D):
+        states = solve(walled_sub, np.concatenate([x, np.zeros(8)]), a_goal(), PATIENCE)
+        assert float(states[-1].progress.stationarity) <= 1e-8 and len(states) <= 4
 
 
 # ---- looks, and what they cost

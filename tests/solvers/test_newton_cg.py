@@ -205,4 +205,5 @@ def test_auto_says_what_it_chose_and_why():
         result
     )
     assert [Auto().sized(n).name for n in (None, 8192, 8193)] == ["spider", "newton-cg", "spider"]
+    assert Auto().reason(1).endswith("has 1 evaluation, at most 8192")
     assert "stream" in Auto().reason(None) and "more than 8192" in Auto().reason(9000)

@@ -1,5 +1,6 @@
 """What the estimators share: the fit, the table of the constraints, and pickling."""
 
+import warnings
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, dataclass_transform
@@ -13,11 +14,11 @@ from . import model as models
 from .groups import Groups, as_objects, check_groups, check_known
 from .inputs import check_positive, check_weights
 from .model import scores_of
-from .rates import RateConstraint, Subset
+from .rates import RateConstraint
 from .rows import Scaling, bucket_columns, bucket_rows, pad
 from .solve import by_name, looked_at_whole, report_failure, solve
 from .start import penalties
-from .statement import Kind, Labelled, apart, make_problem
+from .statement import Kind, Labelled, NoRows, apart, make_problem
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
@@ -29,6 +30,7 @@ def parameters(cls: type) -> type:
     return dataclass(kw_only=True, eq=False, repr=False)(cls)
 
 
+COLUMNS = "value", "bound", "met", "margin", "smooth_value", "smooth_bound"  # of a constraint on data
 FITTED = (
     "feasible_",
     "certified_",
@@ -139,32 +141,49 @@ class Constrained(BaseEstimator):
         check_is_fitted(self)
         return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
 
-    def _table(self, kind: Any, data: Labelled, raw: np.ndarray, offset: float) -> Any:
+    def _table(self, kind: Kind, data: Labelled, raw: np.ndarray, offset: float) -> Any:
         """The constraints on data as a pandas DataFrame; `raw` above `offset` is what is counted."""
         import pandas as pd
 
         check_known(data.groups, self.groups_)
-
-        def hard(subset: Subset) -> float:
-            return kind.hard(subset, data, raw - offset)
-
-        def smooth(subset: Subset) -> float:
-            return kind.smooth(subset, data, raw, self.sharpness)
-
-        report = {}
+        report, empty = {}, []
         for name, constraint in self.constraints_.items():
-            value, bound = constraint.left.value(hard), constraint.right.value(hard)
-            report[name] = {
-                "constraint": str(constraint),
-                "value": value,
-                "bound": bound,
-                "met": value <= bound if constraint.sign == "<=" else value >= bound,
-                "smooth_value": constraint.left.value(smooth),
-                "smooth_bound": constraint.right.value(smooth),
-                "multiplier": self.multipliers_[name],
-            }
-        columns = ["constraint", "value", "bound", "met", "smooth_value", "smooth_bound", "multiplier"]
-        return pd.DataFrame.from_dict(report, orient="index", columns=columns)
+            try:
+                told = self._told(kind, constraint, data, raw, offset)
+            except NoRows as error:
+                told = dict.fromkeys(COLUMNS, np.nan) | {"met": None}
+                empty.append(error)
+            report[name] = told | {"constraint": str(constraint), "multiplier": self.multipliers_[name]}
+        if empty and len(empty) == len(report):
+            raise empty[0]
+        table = pd.DataFrame.from_dict(report, orient="index", columns=["constraint", *COLUMNS, "multiplier"])
+        return table.astype({"met": "boolean"})
+
+    def _told(self, kind: Kind, constraint: RateConstraint, data: Labelled, raw: np.ndarray, offset: float) -> dict:
+        """Both sides of a constraint on data: as it happens, and as it was constrained."""
+        sides = constraint.left, constraint.right
+        value, bound = (side.value(lambda subset: kind.hard(subset, data, raw - offset)) for side in sides)
+        smooth = [side.value(lambda subset: kind.smooth(subset, data, raw, self.sharpness)) for side in sides]
+        met = value <= bound if constraint.sign == "<=" else value >= bound
+        margin = kind.margin(constraint.body, data, raw - offset)
+        return dict(zip(COLUMNS, (value, bound, met, margin, *smooth), strict=True))
+
+    def _warn_of_counts(self, kind: Kind, data: Labelled, offset: float = 0.0):
+        """A warning where smoothed rates meet constraints that what happens misses by more than chance would."""
+        if not self.feasible_:
+            return
+        raw, missed = self._raw(data.features), []
+        for name, constraint in self.constraints_.items():
+            told = self._told(kind, constraint, data, raw, offset)
+            if abs(told["value"] - told["bound"]) > told["margin"] and not told["met"]:
+                side = "" if not constraint.right.terms else f", which is {told['bound']:.3g}"
+                missed.append(f"{name!r} at {told['value']:.3g} (asked: {constraint}{side})")
+        if missed:
+            warnings.warn(
+                f"The constraints are met by smoothed rates; counted on the rows of the fit, {'; '.join(missed)}. A larger "
+                f"sharpness than {self.sharpness:g} brings the two closer; constraint_report shows both.",
+                stacklevel=3,
+            )
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "feasible_")

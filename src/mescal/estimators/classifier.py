@@ -15,7 +15,7 @@ from .inputs import check_target, check_weights, labels_of
 from .multiclass import CLASSES, best_constant_classes, make_class_rows
 from .rates import RateConstraint, Rates
 from .start import best_constant
-from .statement import RATES, Labelled, make_rows
+from .statement import RATES, Kind, Labelled, make_rows
 
 
 @parameters
@@ -78,6 +78,10 @@ class RateClassifier(ClassifierMixin, Constrained):
         return 0.0
 
     @property
+    def _kind(self) -> Kind:
+        return CLASSES if len(self.classes_) > 2 else RATES
+
+    @property
     def _only_two(self) -> str | None:
         """What to do with more than two classes, where those are not taken."""
         return None
@@ -119,13 +123,15 @@ class RateClassifier(ClassifierMixin, Constrained):
         """How the constraints fare on data: a pandas DataFrame with one row per constraint.
 
         `value` and `bound` are the left and the right side with rates of predictions (0 or 1); `smooth_value` and
-        `smooth_bound` have the mean probabilities that were constrained. `met` compares the first two.
+        `smooth_bound` have the mean probabilities that were constrained. `met` compares the first two, and `margin` is what
+        chance can do to their difference: half of its 95 per cent interval, were as many rows drawn anew. A constraint on
+        nobody in these data has no value.
         """
         check_is_fitted(self)
         X, y = validate_data(self, X, y, dtype=np.float64, reset=False)
         codes, weights = labels_of(y, self.classes_, self.pos_label_), check_weights(sample_weight, X)
         data = self._labelled(X, codes, weights, check_groups(sensitive_features, len(X)))
-        return self._table(CLASSES if len(self.classes_) > 2 else RATES, data, self._raw(X), self.threshold_)
+        return self._table(self._kind, data, self._raw(X), self.threshold_)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "threshold_")

@@ -75,4 +75,5 @@ class ConstrainedClassifier(RateClassifier):
         threshold = self._one_threshold(self.threshold)
         self._fit(data, constraints)
         self.threshold_ = threshold
+        self._warn_of_counts(self._kind, data, threshold)
         return self

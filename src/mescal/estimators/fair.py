@@ -48,6 +48,7 @@ class FairClassifier(RateClassifier):
         threshold = self._one_threshold(self.threshold)
         self._fit(data, constraints)
         self.threshold_ = threshold
+        self._warn_of_counts(self._kind, data, threshold)
         if constraints and len(data.classes) == 2 and not (self._raw(data.features) > self.threshold_).any():
             warnings.warn(
                 "Nobody is predicted to be positive, so that every ratio of rates holds and says nothing: lower "
@@ -58,6 +59,12 @@ class FairClassifier(RateClassifier):
 
     def _constraints(self, data: Labelled) -> dict[str, RateConstraint]:
         groups = [self.group]
+        if data.groups is not None and isinstance(self.group, float) and not data.groups.has(self.group).any():
+            raise InputError(
+                f"group={self.group!r}",
+                "a group that is there, or None for every one",
+                f"name the ratio: FairClassifier(min_rate_ratio={self.group!r})",
+            )
         if self.group is None:
             if data.groups is None:
                 warnings.warn(

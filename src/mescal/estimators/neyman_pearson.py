@@ -64,6 +64,12 @@ class NeymanPearsonClassifier(RateClassifier):
     ) -> "NeymanPearsonClassifier":
         """Fit, and choose the threshold; with `sensitive_features` the bound is on every group's rate."""
         check_fraction("max_false_positive_rate", self.max_false_positive_rate)
+        if isinstance(self.threshold, str) and self.threshold not in (UMBRELLA, QUANTILE):
+            raise InputError(
+                f"threshold={self.threshold!r}",
+                f"{QUANTILE!r}, {UMBRELLA!r}, or a probability",
+                f"{QUANTILE!r}, the default, spends the rate on the rows of the fit; {UMBRELLA!r} promises it for new ones",
+            )
         if self.threshold not in (UMBRELLA, QUANTILE):
             check_fraction("threshold", self.threshold)
         check_fraction("delta", self.delta)

@@ -74,6 +74,10 @@ class Rates:
         return -self + other
 
     def __mul__(self, factor: Any) -> "Rates":
+        if isinstance(factor, Rates):
+            raise InputTypeError(
+                f"{self} times {factor}", "sums, differences and multiples by numbers", "bound each by itself"
+            )
         if not _is_number(factor):
             return NotImplemented
         number = _number(factor)
@@ -82,9 +86,22 @@ class Rates:
     __rmul__ = __mul__
 
     def __truediv__(self, divisor: Any) -> "Rates":
+        if isinstance(divisor, Rates):
+            raise InputTypeError(
+                f"{self} over {divisor}",
+                "sums, differences and multiples by numbers",
+                f"multiply the comparison out: {self} >= 0.8 * {divisor}",
+            )
         if not _is_number(divisor):
             return NotImplemented
         return self * (1 / _number(divisor)) if divisor else self * np.inf  # refused: not finite
+
+    def __abs__(self):
+        raise InputTypeError(
+            f"the absolute value of {self}",
+            "sums, differences and multiples by numbers",
+            'bound it from both sides: {"more": a - b <= 0.05, "fewer": b - a <= 0.05}',
+        )
 
     def __le__(self, other: Any) -> "RateConstraint":
         return _compare(self, other, "<=")
@@ -173,6 +190,8 @@ def check_constraints(constraints: Any, known: tuple[str, ...] = ("rate",)) -> d
             f"constraints is {type(constraints).__name__}", f"a dict with, {expected}, or None", advice
         )
     for name, constraint in constraints.items():
+        if isinstance(constraint, bool):
+            advice = 'bound what should be equal from both sides: {"more": a - b <= 0.01, "fewer": b - a <= 0.01}'
         if not isinstance(name, str) or not isinstance(constraint, RateConstraint):
             raise InputTypeError(f"constraint {name!r} is {type(constraint).__name__}", expected, advice)
         strange = [str(subset) for _, subset in constraint.body.terms if subset.what not in known]

@@ -71,6 +71,7 @@ class ConstrainedRegressor(RegressorMixin, Constrained):
             slopes, intercept = self._plane
             self.coef_ = self.target_scale_ * slopes
             self.intercept_ = self.target_mean_ + self.target_scale_ * float(intercept)
+        self._warn_of_counts(kind, data)
         return self
 
     def _scaled(self, y: np.ndarray) -> np.ndarray:
@@ -85,7 +86,8 @@ class ConstrainedRegressor(RegressorMixin, Constrained):
         """How the constraints fare on data: a pandas DataFrame with one row per constraint.
 
         `value` and `bound` are the left and the right side with shares of rows that are covered; `smooth_value` and
-        `smooth_bound` have the smoothed ones that were constrained. `met` compares the first two. Errors are in units of the
+        `smooth_bound` have the smoothed ones that were constrained. `met` compares the first two, and `margin` is what chance
+        can do to their difference: half of its 95 per cent interval, were as many rows drawn anew. Errors are in units of the
         variance that the target had in the fit.
         """
         check_is_fitted(self)

@@ -176,9 +176,10 @@ def _stalled(result: Result) -> bool:
 
 
 def _sides(constraints: dict[str, RateConstraint], rate_of: Any) -> str:
-    """Every constraint with the value that its left side has, and the bound where it is no number."""
+    """Those constraints that are violated: the value that the left side has, and the bound where it is no number."""
     parts = []
-    for name, constraint in constraints.items():
+    violated = {name: each for name, each in constraints.items() if each.body.value(rate_of) > 0}
+    for name, constraint in (violated or constraints).items():
         left, right = constraint.left.value(rate_of), constraint.right.value(rate_of)
         bound = "" if not constraint.right.terms else f", where the right side is {right:.4g}"
         parts.append(f"{name!r} at {left:.4g} (asked: {constraint}{bound})")

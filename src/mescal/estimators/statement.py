@@ -21,9 +21,14 @@ from ..problem import E, Problem
 from . import model
 from .groups import Groups
 from .model import Row
-from .rates import RateConstraint, Subset
+from .rates import RateConstraint, Rates, Subset
 
+MARGIN = 1.96  # standard errors, on either side of 95 per cent of the normal law
 CONSTRAINTS = "rates"  # of every problem: one vector, whose rows `by_name` calls by the user's names
+
+
+class NoRows(InputError):
+    """A subset without rows: nothing is known of a mean over it."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,24 @@ class Kind:
     def hard(self, subset: Subset, data: "Labelled", raw: np.ndarray) -> float:
         """The mean over a subset of what happens."""
         return float(data.shares(subset) @ self.counted(subset, data, raw))
+
+    def margin(self, body: Rates, data: "Labelled", raw: np.ndarray) -> float:
+        """Half the width of a 95 per cent interval of a combination of means, were as many rows drawn anew.
+
+        sqrt(z^2 sum_i u_i^2 + sum_k a_k^2 e_k),  u_i = sum_k a_k s_ik (h_i - m_k): what row i is to the means m_k of what happens.
+        e_k is by how much the interval of a share with two rows more of either kind (Agresti and Coull) reaches beyond its own:
+        none of five is not sure.
+        """
+        apiece, few = np.zeros(len(data.y)), 0.0
+        for factor, subset in body.terms:
+            share, happens = data.shares(subset), self.counted(subset, data, raw)
+            mean, rows = share @ happens, 1 / (share @ share)
+            apiece += factor * share * (happens - mean)
+            if subset.what != "error":
+                more = (rows * mean + 2) / (rows + 4)
+                reach = abs(more - mean) + MARGIN * np.sqrt(more * (1 - more) / (rows + 4))
+                few += factor**2 * max(0.0, reach**2 - MARGIN**2 * mean * (1 - mean) / rows)
+        return float(np.sqrt(MARGIN**2 * (apiece @ apiece) + few))
 
 
 RATES = Kind(
@@ -98,7 +121,7 @@ class Labelled:
             if self.groups is not None and subset.group is not None and self.groups.has(subset.group).any():
                 count = self.groups.has(subset.group).sum()
                 advice = f"the {count} rows of this group are of other classes, or without weight: join it with another"
-            raise InputError(
+            raise NoRows(
                 f"{subset} is over no rows",
                 f"rows of positive weight in every subset{f'; the groups are {_some(groups)}' if groups else ''}",
                 f"{advice}, or leave the constraint out",

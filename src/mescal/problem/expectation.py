@@ -91,15 +91,29 @@ class Expectation:
             raise InputError("an expectation divided by zero", "a divisor other than zero", "check the divisor")
         return self * (1.0 / scalar)
 
+    def __abs__(self):
+        raise InputTypeError(
+            f"the absolute value of {self}",
+            "sums, differences, scalar multiples and ratios of expectations",
+            'bound it from both sides, {"above": e <= 0.1, "below": e >= -0.1}, or write mescal.worst([e, -e])',
+        )
+
+    def __rtruediv__(self, above: Any):
+        raise InputTypeError(
+            f"{above} over {self}",
+            "an expectation over an expectation, or over a number",
+            "turn the comparison around, or write mescal.of(lambda a: 1 / a, expectation)",
+        )
+
     def _refuse(self, *_: Any):
         raise InputTypeError(
-            "an expectation in a power, an absolute value, a matrix product or below a fraction line",
+            "an expectation in a power or a matrix product, or as a number",
             "sums, differences, scalar multiples and ratios of expectations",
             "compute it inside the function, per sample, or write mescal.of(function, expectation, ...)",
         )
 
-    __rtruediv__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __floordiv__ = __rfloordiv__ = _refuse
-    __mod__ = __rmod__ = __abs__ = __float__ = __int__ = _refuse
+    __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __floordiv__ = __rfloordiv__ = _refuse
+    __mod__ = __rmod__ = __float__ = __int__ = _refuse
 
     def __le__(self, other: Any):
         return _compare(self, other, "<=")

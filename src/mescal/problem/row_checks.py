@@ -187,5 +187,5 @@ def describe(thing: Any) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's message, cut to fit into another one's."""
-    return (str(error).strip().splitlines() or [""])[0][:200]
+    """The first line of an error's message, cut to fit into another one's, which ends it."""
+    return (str(error).strip().splitlines() or [""])[0][:200].rstrip(".")

@@ -80,7 +80,7 @@ class Held(NamedTuple):
     def shown(self) -> str:
         """The value."""
         if not (math.isfinite(self.value) and self.value and self.room):
-            return f"{self.value:.{DIGITS[0]}g}"
+            return f"{self.value:.{DIGITS[self.room == 0]}g}"  # on its bound it reads as the bound does
         needed = math.ceil(math.log10(abs(self.value) / abs(self.room))) + 1 if self.room else DIGITS[0]
         return f"{self.value:.{min(max(needed, DIGITS[0]), DIGITS[1])}g}"
 

@@ -154,7 +154,7 @@ def constraints(rows: Sequence[Held], prices: Sequence[float], tol: Tolerance | 
         body.append(tag("tr", "".join(cells), class_="bad" if broken else None))
     head = _heads(["", "value", "bound", "", "multiplier"])
     more = len(rows) - len(order)
-    left_out = tag("p", f"{more} rows more, which cost less.", class_="soft") if more else ""
+    left_out = tag("p", f"{counted(more, 'row')} more, which cost less.", class_="soft") if more else ""
     return tag("div", tag("table", head + tag("tbody", "".join(body))), class_="scroll") + left_out
 
 

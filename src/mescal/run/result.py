@@ -95,6 +95,9 @@ class Spread:
         """Of the certified ones, in their order."""
         return np.array([one.objective for one in self.tried if one.status.converged])
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         begun = "" if len(self.tried) == self.asked else f", {len(self.tried)} of them begun"
         found = self.objectives
@@ -157,7 +160,7 @@ class Result:
             for row, price in map(self.held.__getitem__, chosen)
         ]
         more = len(told) - len(chosen)
-        return [*lines, f"and {more} rows more, with smaller multipliers"] if more else lines
+        return [*lines, f"and {more} row{'' if more == 1 else 's'} more, with smaller multipliers"] if more else lines
 
     def plot(self, against: str = "work") -> Any:
         """The run's curves against `"work"` or `"seconds"`: a matplotlib figure. `result.certificate.plot(tol)` shows its end."""
@@ -180,7 +183,7 @@ class Result:
             for check in c.checks(self.tolerance)
         )
         lines = [
-            f"{'CERTIFIED' if self.converged else 'NOT CERTIFIED'}: {self.status}",
+            f"{'CERTIFIED' if self.converged else 'NOT CERTIFIED'}: {str(self.status).removeprefix('Certified: ')}",
             f"  objective {self.objective:.6g}, {measures}",
             f"  relative stationarity {c.relative_stationarity.value:.3g}, on the cone {c.cone!r}"
             + (f"; {c.stationarity.how}" if c.confidence else ""),

@@ -48,8 +48,8 @@ class Auto(Solver):
         if population is None:
             return "spider was chosen since samples come from a stream"
         if self._whole(population):
-            return f"newton-cg was chosen since a full pass has {population} evaluations, at most {self.small}"
-        return f"spider was chosen since a full pass has {population} evaluations, more than {self.small}"
+            return f"newton-cg was chosen since a full pass has {_counted(population)}, at most {self.small}"
+        return f"spider was chosen since a full pass has {_counted(population)}, more than {self.small}"
 
     def share(self, population):
         """A sixteenth of large populations."""
@@ -57,3 +57,7 @@ class Auto(Solver):
 
     def _whole(self, population: int | None) -> bool:
         return population is not None and population <= self.small
+
+
+def _counted(evaluations: int) -> str:
+    return f"{evaluations} evaluation{'' if evaluations == 1 else 's'}"

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from ...errors import InputError, InputTypeError
 from ..constraint import Constraint
 from ..expectation import Expectation, as_scalar
+from ..row_checks import describe
 from .lifting import Lift
 from .values import At, mean_at
 
@@ -85,7 +86,7 @@ class Statement(abc.ABC):
         scalar = None if isinstance(factor, (Expectation, Statement)) else as_scalar(factor)
         if scalar is None:
             raise InputTypeError(
-                f"a product of {self} and {type(factor).__name__}",
+                f"a product of {self} and {_said(factor)}",
                 "multiples by numbers",
                 "write the product as mescal.of(lambda a, b: a * b, first, second)",
             )
@@ -112,7 +113,7 @@ class Statement(abc.ABC):
             raise InputError(f"{self} divided by zero", "a divisor other than zero", "check the divisor")
         if scalar is None:
             raise InputTypeError(
-                f"{self} over {type(divisor).__name__}",
+                f"{self} over {_said(divisor)}",
                 "an expectation over an expectation, once",
                 "write what is divided twice as mescal.of(lambda a, b, c: a / b / c, first, second, third)",
             )
@@ -177,6 +178,10 @@ class Stated:
 
     def __repr__(self) -> str:
         return f"{self.statement} {self.kind} {self.bound}"
+
+
+def _said(thing: Any) -> str:
+    return str(thing) if isinstance(thing, (Expectation, Statement)) else describe(thing)
 
 
 def worth(part: Expectation | Statement, at: At) -> float:

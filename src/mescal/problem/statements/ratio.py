@@ -17,6 +17,7 @@ from ...checks import real_number
 from ...errors import InputError, InputTypeError
 from ..constraint import Constraint
 from ..expectation import E, Expectation, Term
+from ..row_checks import describe
 from ..row_stream import RowStream
 from ..source import Sampler
 from ..terms import Terms
@@ -104,6 +105,12 @@ def rate(event: Callable, given: Any = None, over: Any = None, weights: Any = No
 
     **Returns:** an expectation, or a ratio of two.
     """
+    if not callable(event):
+        raise InputTypeError(
+            f"rate of {describe(event)}",
+            "a function of (parameters, one sample) between 0 and 1",
+            "write rate(lambda x, row: row[1], given=score, over=(features, labels)) for the precision of a score",
+        )
     if given is None:
         return E(event, over=over, weights=weights)
     if callable(given):

@@ -5,7 +5,9 @@
 A are the equalities and the inequalities whose slack is zero: slacks are eliminated, as c being known allows.
 
 1. The first steps of a solve are quasi-Newton steps (`quasi_newton`): they cost one look each. A solve that they do not finish goes
-   on with the true Hessian: q is minimised in a ball by conjugate gradients (`trust_region`), negative curvature followed.
+   on with the true Hessian: q is minimised in a ball by conjugate gradients (`trust_region`), negative curvature followed. Where
+   the Hessian is formed, A is what holds at the end of the step (`_best_step`): with what holds at its start, steps run into
+   one constraint and out of another by turns.
 2. The length of a step is chosen by exact values. The look at the point that it leads to is the next iteration's.
 3. On sets, steps are taken on the face that a projected gradient step ends on; what that step does across the face is kept
    (two-metric projection, Bertsekas 1982). Where the boundary is curved, its curvature is part of the model.
@@ -13,6 +15,7 @@ A are the equalities and the inequalities whose slack is zero: slacks are elimin
 What is compiled is a look, and a Hessian, or its products where forming it would cost more: the certificate needs the same.
 """
 
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -54,6 +57,7 @@ PATIENCE = 20  # quasi-Newton steps of a solve
 IDLE = 8  # such steps end a solve: what is left is rounding
 LEAST_TRUST = 2.0**-10  # of the natural radius, at the start of a solve: what shrank it further belonged to another L
 SMALLEST_TRUST = 1e-12  # of the natural radius: below it nothing leads down
+ROUNDS = 8  # of a step, each with the constraints that the one before ended on
 DENSE = 256  # parameters up to which the Hessian is formed: beyond, its products cost less (benchmarks/exact.py)
 
 
@@ -66,6 +70,40 @@ class NewtonState(NamedTuple):
     first_value: Array
     pairs: Pairs
     idle: Array  # steps in a row that brought neither the value nor the gradient down by more than rounding
+
+
+class Model(NamedTuple):
+    """phi beside x:  g.d + d'Hd/2 + (al/2) sum_j t_j^2,  t = c + lam/al + Jd, with max(0, t_j) where the slack of j is free.
+
+    g and H are those of f + w.c without what the rows of J contribute to phi.
+    """
+
+    product: Callable[[Array], Array]
+    gradient: Array
+    rows: Array
+    values: Array  # t at d = 0
+    active: Array  # the rows that count there
+    inequality: Array
+    penalty: float
+
+    def counted(self, d: Array) -> Array:
+        """The rows that count at the end of a step."""
+        return ~self.inequality | (self.values + self.rows @ d > 0)
+
+    def rise(self, d: Array) -> float:
+        """phi(x + d) - phi(x)."""
+        there, here = (self.values + self.rows @ d)[self.counted(d)], self.values[self.active]
+        return float(self.gradient @ d + d @ self.product(d) / 2 + self.penalty / 2 * (there @ there - here @ here))
+
+    def step(self, sub: Subproblem, landed: Array, active: Array, radius: float, enough: float, cap: int) -> Step:
+        """What minimises the quadratic function that phi is where these rows count, in a ball on a face."""
+        rows = self.rows[active]
+        slope = self.gradient + self.penalty * self.values[active] @ rows
+
+        def product(v: Array) -> Array:
+            return sub.project_on_face_of(landed, self.product(v) + self.penalty * (rows @ v) @ rows)
+
+        return truncated_cg(product, sub.project_on_face_of(landed, slope), radius, enough, cap)
 
 
 class ExactNewton(SubSolver):
@@ -158,21 +196,26 @@ class ExactNewton(SubSolver):
         slope, radius = sub.project_on_face_of(landed, g), REACH * trust * natural_radius(x)
         if int(state.progress.steps) < PATIENCE:
             step = _quasi_newton(sub, state.pairs, landed, slope, radius)
+            decrease = -float(slope @ step.d)
         else:
-            product = self._model(sub, at, boundary_curvature(sub, landed, g))
             enough = max(FORCING * float(np.linalg.norm(slope)), FINAL * goal.gradient)
-            cap = 2 * d if d <= DENSE else self.products
-            step = truncated_cg(lambda v: sub.project_on_face_of(landed, product(v)), slope, radius, enough, cap)
+            model = self._model(sub, at, boundary_curvature(sub, landed, g))
+            if d <= DENSE:
+                step, decrease = _best_step(sub, model, landed, slope, radius, enough)
+            else:
+                step = model.step(sub, landed, model.active, radius, enough, self.products)
+                decrease = -float(slope @ step.d + step.d @ step.product / 2)
             smoothness = step.top if step.top > 0 else smoothness
-        moved, length = self._along(sub, at, x + across, step, slope)
+        moved, length = self._along(sub, at, x + across, step, slope, decrease)
         if length == 1 or step.boundary:
             trust *= REGAIN * length if moved is not None else 1.0
         return moved, smoothness, trust, sub.looks.tally - before
 
-    def _along(self, sub: Subproblem, at: Seen, start: Array, step: Step, slope: Array) -> tuple[Seen | None, float]:
+    def _along(
+        self, sub: Subproblem, at: Seen, start: Array, step: Step, slope: Array, decrease: float
+    ) -> tuple[Seen | None, float]:
         """Where a step, made shorter until it leads down, leads to, and how much of it was taken; (None, 0) where none does."""
-        falling, length = float(slope @ step.d), 1.0
-        decrease, rounding = -(falling + step.d @ step.product / 2), rounding_of(at)
+        falling, length, rounding = float(slope @ step.d), 1.0, rounding_of(at)
         for _ in range(TRIES):
             there, _ = sub.look(sub.project(np.concatenate([start + length * step.d, at.z[sub.parameters :]])))
             # stationarity still tells points apart whose values are equal to rounding
@@ -182,19 +225,26 @@ class ExactNewton(SubSolver):
             length *= _shorter(at, there, falling, step.d, length)
         return None, 0.0
 
-    def _model(self, sub: Subproblem, at: Seen, bending: Array):
-        """Products with H in x, and with what a curved boundary adds to it: by the matrix where it is formed."""
+    def _model(self, sub: Subproblem, at: Seen, bending: Array) -> "Model":
+        """What phi is beside x: H without the rows of constraints is a matrix where it is formed, else its products."""
         looks, d = sub.looks, sub.parameters
         assert looks is not None
-        factor = sub.factor
-        x, weight = at.z[:d], at.multipliers * sub.scale / factor
-        active = ~sub.inequality
-        active[sub.inequality] = at.z[d:] <= 0
-        rows = np.asarray(at.jacobian)[active, :d]
+        x, weight, factor = at.z[:d], at.multipliers * sub.scale / sub.factor, sub.factor
         if d <= DENSE:
-            matrix = factor * looks.hessian(x, weight) + sub.penalty * rows.T @ rows + np.diag(bending)
-            return lambda v: matrix @ v
-        return lambda v: factor * looks.hessian_times(x, weight, v) + sub.penalty * (rows @ v) @ rows + bending * v
+            matrix = factor * looks.hessian(x, weight) + np.diag(bending)
+            product = matrix.__matmul__
+        else:
+            product = lambda v: factor * looks.hessian_times(x, weight, v) + bending * v
+        rows, slack = np.asarray(at.jacobian)[:, :d], sub.spread(at.z[d:])
+        return Model(
+            product,
+            gradient=at.gradient[:d] - at.multipliers @ rows,
+            rows=rows,
+            values=at.multipliers / sub.penalty - sub.scale * slack,
+            active=~sub.inequality | (slack <= 0),
+            inequality=sub.inequality,
+            penalty=sub.penalty,
+        )
 
     def outcome(self, sub: Subproblem, start: Array, state: NewtonState, plan: Goal, goal: Goal):
         """The present point; nothing is left to measure."""
@@ -213,6 +263,23 @@ class ExactNewton(SubSolver):
             large_batch=goal.large_batch,
         )
         return outcome, Tally()
+
+
+def _best_step(
+    sub: Subproblem, model: Model, landed: Array, slope: Array, radius: float, enough: float
+) -> tuple[Step, float]:
+    """Of the steps with the rows that count at the start, and then with those that counted at the end of the last one: the
+    lowest of those that go down at their start; and how far down it is. The first one does.
+    """
+    found, tried, active = [], set(), model.active
+    while len(tried) < ROUNDS and active.tobytes() not in tried:
+        tried.add(active.tobytes())
+        step = model.step(sub, landed, active, radius, enough, 2 * sub.parameters)
+        if not found or slope @ step.d < 0:
+            found.append((-model.rise(step.d), step))
+        active = model.counted(step.d)
+    decrease, step = max(found, key=lambda one: one[0])
+    return step, decrease
 
 
 def boundary_curvature(sub: Subproblem, landed: Array, g: Array) -> Array:
