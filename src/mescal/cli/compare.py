@@ -65,9 +65,7 @@ def compare(
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Seeds 0, 1, ... for the problems.")] = 3,
     tol: Annotated[
         list[float] | None,
-        typer.Option(
-            "--tol", "-t", metavar="FLOAT", help="Tolerances for the problems. Repeat it for more.", show_default="0.01"
-        ),
+        typer.Option("--tol", "-t", help="Tolerances for the problems. Repeat it for more.", show_default="0.01"),
     ] = None,
     assign: options.Set = None,
     outer: options.Outer = None,
