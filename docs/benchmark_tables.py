@@ -22,11 +22,17 @@ def cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
+def number(value: Any) -> bool:
+    """Whether it is one, or is missing."""
+    return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
+
+
 def table(rows: list[dict[str, Any]]) -> list[str]:
-    """A Markdown table; columns in the order in which they first appear."""
+    """A Markdown table; columns in the order in which they first appear, those of numbers alone set to the right."""
     head = list(dict.fromkeys(key for row in rows for key in row))
     names = [name.replace("_", " ") for name in head]
-    lines = [names, ["---"] * len(head), *([cell(row.get(key)) for key in head] for row in rows)]
+    sides = ["---:" if all(number(row.get(key)) for row in rows) else "---" for key in head]
+    lines = [names, sides, *([cell(row.get(key)) for key in head] for row in rows)]
     return ["| " + " | ".join(line) + " |" for line in lines]
 
 
