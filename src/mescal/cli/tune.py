@@ -40,7 +40,9 @@ def tune(
     max_outer: options.MaxOuter = options.DEFAULTS.max_outer,
     max_work: Annotated[
         float,
-        typer.Option("--max-work", help="Work of a trial at most; later ones end at the least so far."),
+        typer.Option(
+            "--max-work", help="Work of a trial at most; later ones end at the least so far.", show_default=f"{MOST:g}"
+        ),
     ] = MOST,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
