@@ -109,3 +109,11 @@ class TestReleaseCheck:
         ready = {"tag": "v0.2.0", "version": "0.2.0", "citation": self.CITATION, "changelog": self.CHANGELOG}
         (sentence,) = check(**({**ready, "addresses": self.URLS} | changed))
         assert re.search(said, sentence)
+
+
+def test_what_a_template_asks_to_be_run_runs(capsys):
+    codes = {code for path in TEMPLATES for code in re.findall(r'python -c "(.+?)"`', path.read_text(encoding="utf-8"))}
+    assert codes
+    for code in codes:
+        exec(code, {})
+        assert "jax" in capsys.readouterr().out
