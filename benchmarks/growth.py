@@ -76,7 +76,7 @@ def run(quick: bool) -> Report:
             (n0, work0, seconds0), (n1, work1, seconds1) = found[0], found[-1]
             span = math.log(n1 / n0)
             exponents = {"work": math.log(work1 / work0) / span, "seconds": math.log(seconds1 / seconds0) / span}
-            report.add("p in cost ~ N^p", tol=tol, method=method.name, kind=method.kind, **exponents)
+            report.add("the exponent p of cost ~ N^p", tol=tol, method=method.name, kind=method.kind, **exponents)
             report.conclusions.append(
                 f"{method.name} at {tol:g}: from {n0:,} to {n1:,} rows, work x {work1 / work0:.3g}, "
                 f"seconds x {seconds1 / seconds0:.3g}."

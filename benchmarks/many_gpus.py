@@ -41,6 +41,8 @@ def run(quick: bool) -> Report:
 def given(report: Report, gpu: dict[str, Any]):
     """What goes in, with where it is from."""
     title, one = "what goes in", measured(gpu)
+    for what, value in (("rows", ROWS), ("numbers in a row", gpu["settings"]["d"]), ("GPUs", DEVICES)):
+        report.add(title, what=what, value=value, how="chosen")
     report.add(title, what="gigabytes per second of a full pass on one GPU", value=one["rate"] / 1e9, how="measured")
     for batch, seconds in one["steps"].items():
         report.add(
@@ -88,7 +90,7 @@ def plan(report: Report, gpu: dict[str, Any], network: Network):
         quiet = network.step(np.zeros((1, DEVICES)), batch * row, sums)
         per_sample[batch] = parts[0] / (2 * batch)
         report.add(steps, batch=batch, microseconds=1e6 * parts[0], of_which_the_rows=1e6 * (parts[0] - parts[1]),
-                   communication_alone=1e6 * quiet, one_gpu_measured=1e6 * one["steps"][batch])  # fmt: skip
+                   communication_alone=1e6 * quiet, one_GPU_measured=1e6 * one["steps"][batch])  # fmt: skip
     title, judge = "a solve to 0.01 by spider, reckoned", one["judge"] * per_device
     passes = one["evaluations"] * seconds
     fastest = min(per_sample, key=lambda batch: per_sample[batch])
@@ -96,7 +98,7 @@ def plan(report: Report, gpu: dict[str, Any], network: Network):
     report.add(title, what="all evaluations in full passes, seconds", value=passes)
     report.add(title, what=f"all evaluations in steps of {fastest}, seconds", value=stepping)
     report.add(title, what="a certificate, no cheaper per row than on 262,144 of them, seconds", value=judge)
-    slower = [row["microseconds"] / row["one_gpu_measured"] for row in report.tables[steps]]
+    slower = [row["microseconds"] / row["one_GPU_measured"] for row in report.tables[steps]]
     low, high = (judge + of(passes, stepping) for of in (min, max))
     report.conclusions += [
         f"Reckoned: a full pass takes 1/{DEVICES * alone / seconds:.0f} of what one GPU would take for as many rows, "

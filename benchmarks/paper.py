@@ -2,15 +2,10 @@
 
 Each method ends by its own stopping test; PyTorch peers, which have none, spend their budget. Every answer is judged by
 `certify`. Seconds are without compiling, repetitions interleaved, medians; those of our last certificate, which says more than
-any peer's stopping test, stand in a column beside. With compiling, cold and from the cache, they stand in a table of their
-own. A method that failed at a tolerance is not tried at a tighter one.
+any peer's stopping test, stand in a column beside. A method that failed at a tolerance is not tried at a tighter one. Whole
+processes, compiling included, are those of the benchmark `cold`.
 """
 
-import json
-import os
-import subprocess
-import sys
-import tempfile
 import traceback
 from typing import Any
 
@@ -40,7 +35,7 @@ REPETITIONS = 3
 SLOW = 0.5  # seconds from which a method is run once
 HELD = ("neyman-pearson/spambase", "neyman-pearson/madelon", "fairness/bank", "fairness/loan")
 TABLE = "to the certificate"
-COLD_TOL = 1e-3
+MIDDLE = 1e-3
 LARGE = {"rows": 1_000_000, "d": 100}
 
 
@@ -59,8 +54,6 @@ def run(quick: bool) -> Report:
         for tol in tolerances:
             seconds = _tolerance(report, everyone, named, tol, memo, beaten, repetitions)
             _compare(report, name, tol, seconds)
-        if not quick:
-            _compiling(report, name)
     if not quick:
         _large(report)
     return report
@@ -69,10 +62,10 @@ def run(quick: bool) -> Report:
 def _large(report: Report):
     """A million rows of a hundred columns: the certificate beside the solve, smallest of two."""
     named = problems.get("synthetic/fairness", **LARGE)
-    runs = [mescal.minimize(named.problem, named.x0, tol=COLD_TOL, cone=named.cone, seed=seed) for seed in (0, 0)]
+    runs = [mescal.minimize(named.problem, named.x0, tol=MIDDLE, cone=named.cone, seed=seed) for seed in (0, 0)]
     judged = min(run.seconds.certificate for run in runs)
     solved = min(run.seconds.total - run.seconds.compile - run.seconds.certificate for run in runs)
-    report.add("auto on a million rows", tol=COLD_TOL, seconds=solved, certificate_seconds=judged, **LARGE)
+    report.add("auto on a million rows", tol=MIDDLE, seconds=solved, certificate_seconds=judged, **LARGE)
     report.hold("10^6 x 100 at 0.001: seconds of the certificate to those of the solve", judged / solved, 1.0)
 
 
@@ -150,7 +143,7 @@ def _compare(report: Report, name: str, tol: float, seconds: dict[str, tuple[str
     row |= {"auto_seconds": float(np.median(mine)), "ratio": factor}
     row |= {"certificate_seconds": float(np.median(certificate)), "ratio with certificate": whole}
     report.add("auto beside the fastest peer", **row)
-    if tol == COLD_TOL and name in ("fairness/bank", "fairness/loan"):
+    if tol == MIDDLE and name in ("fairness/bank", "fairness/loan"):
         judged = float(np.median(certificate) / np.median(mine))
         report.hold(f"{name} at {tol:g}: seconds of the certificate to those of the solve", judged, 1.0)
     if name.startswith("neyman-pearson"):
@@ -163,27 +156,3 @@ def _compare(report: Report, name: str, tol: float, seconds: dict[str, tuple[str
         report.conclusions.append(
             f"On {name} at {tol:g} auto is faster than {best}, but with its certificate takes {whole:.2g} times its seconds."
         )
-
-
-def _compiling(report: Report, name: str):
-    """Seconds of a first solve in a new process: nothing compiled before, and all of it in the cache on disk."""
-    with tempfile.TemporaryDirectory() as folder:
-        environment = os.environ | {"MESCAL_CACHE": folder, "JAX_COMPILATION_CACHE_DIR": folder}
-        row = {}
-        for when in ("cold", "from cache"):
-            command = [sys.executable, "-c", FIRST, name, str(COLD_TOL)]
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-            for key, value in json.loads(done.stdout.splitlines()[-1]).items():
-                row[f"{when}: {key}"] = value
-    report.add(f"a first solve by auto at {COLD_TOL:g}, wall-clock seconds", problem=name, **row)
-
-
-FIRST = """
-import json, sys
-import mescal
-from mescal.experiments.compilation import keep_compilations
-keep_compilations()
-named = mescal.problems.get(sys.argv[1])
-result = mescal.minimize(named.problem, named.x0, solver="auto", tol=float(sys.argv[2]))
-print(json.dumps({"all": result.seconds.total, "compiling": result.seconds.compile}))
-"""

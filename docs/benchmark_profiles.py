@@ -20,28 +20,39 @@ AXES = {
 STYLES = {"ours": ("-", 1.8), "baseline": ("--", 1.2), "peer": (":", 1.4)}
 
 
+def appearances(kinds: dict[str, str]) -> dict[str, dict[str, Any]]:
+    """Colour, line and marker of every method: no two are alike; the line says its kind, and beyond six of one markers move on."""
+    found, of = {}, len(LOOKS)
+    for kind, (line, width) in STYLES.items():
+        for i, method in enumerate(method for method, its in kinds.items() if its == kind):
+            marker = LOOKS[(i + i // of) % of].marker
+            found[method] = {"color": LOOKS[i % of].colour, "linestyle": line, "linewidth": width, "marker": marker}
+    return found
+
+
 def draw(profiles: dict[str, dict[str, list[list[float]]]], kinds: dict[str, str]) -> str:
     """One panel per profile: the share certified, by method; ours are solid, baselines dashed, peers dotted."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
-    looks = {method: LOOKS[i % len(LOOKS)] for i, method in enumerate(kinds)}
+    looks = appearances(kinds)
     with rc_context({"font.size": 8.5, "svg.fonttype": "none", "svg.hashsalt": "mescal"}):
         figure = Figure(figsize=(9.0, 3.0 * -(-len(profiles) // 2) + 0.9), layout="constrained")
         axes = figure.subplots(-(-len(profiles) // 2), 2, squeeze=False)
         for ax, (title, curves) in zip(axes.ravel(), profiles.items(), strict=False):
             last = max((steps[-1][0] for steps in curves.values() if steps), default=1.0)
             for method, steps in curves.items():
-                line, width = STYLES[kinds[method]]
                 x = [point[0] for point in steps] + [2 * last]
                 y = [point[1] for point in steps] + [steps[-1][1] if steps else 0.0]
-                look = looks[method]
-                ax.step(x, y, where="post", label=method, color=look.colour, linestyle=line, linewidth=width)
-                ax.plot(x[:-1:4], y[:-1:4], look.marker, color=look.colour, markersize=3)
+                marks = range(0, len(steps), 4)
+                ax.step(x, y, where="post", markersize=3, markevery=marks, **looks[method])
             ax.set(xscale="log", ylim=(-0.02, 1.02), xlabel=AXES.get(title, title), ylabel="share certified")
             ax.grid(alpha=0.25, linewidth=0.5)
-        handles, labels = axes[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False)
+        handles = [
+            Line2D([], [], label=method, markersize=4, **looks[method]) for method in next(iter(profiles.values()))
+        ]
+        figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False, handlelength=3)
         out = io.StringIO()
         figure.savefig(out, format="svg", metadata={"Date": None})
     text = out.getvalue()

@@ -18,15 +18,23 @@ def cell(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
-        return f"{value:.3g}" if abs(value) < 1e3 else f"{value:,.0f}" if abs(value) < 1e6 else f"{value:.2e}"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+        return f"{value:,.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.3g}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}" if abs(value) < 1e7 else f"{value:.3g}"
+    return str(value)
+
+
+def number(value: Any) -> bool:
+    """Whether it is one, or is missing."""
+    return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
 
 
 def table(rows: list[dict[str, Any]]) -> list[str]:
-    """A Markdown table; columns in the order in which they first appear."""
+    """A Markdown table; columns in the order in which they first appear, those of numbers alone set to the right."""
     head = list(dict.fromkeys(key for row in rows for key in row))
     names = [name.replace("_", " ") for name in head]
-    lines = [names, ["---"] * len(head), *([cell(row.get(key)) for key in head] for row in rows)]
+    sides = ["---:" if all(number(row.get(key)) for row in rows) else "---" for key in head]
+    lines = [names, sides, *([cell(row.get(key)) for key in head] for row in rows)]
     return ["| " + " | ".join(line) + " |" for line in lines]
 
 
@@ -52,7 +60,8 @@ def page(result: dict[str, Any], only: str | None) -> str:
         for target in result["targets"]:
             verdict = "met" if target["met"] else "**missed**"
             lines.append(f"- {target['what']}: {cell(target['value'])}, target {cell(target['at_most'])}: {verdict}")
-        lines += ["", *result["conclusions"], ""]
+        said = result["conclusions"]
+        lines += ["", *(f"- {sentence}" if len(said) > 3 else sentence for sentence in said), ""]
     machine, versions = result["machine"], result["versions"]
     lines.append(
         f"*{result['date'][:10]}, {machine['processor']}, {result['threads']} of {machine['cores']} cores, {result['clock']}; "

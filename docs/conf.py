@@ -6,6 +6,7 @@ docstring is wrapped in a directive that lets MyST parse it. What a module expor
 
 import importlib
 import inspect
+import logging as standard
 import os
 import sys
 import tomllib
@@ -21,6 +22,9 @@ import mescal
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+# A style of code that the theme brings would have the root logger print whatever is told.
+standard.basicConfig(level=standard.WARNING)
+
 project = "mescal"
 author = "The mescal developers"
 copyright = author
@@ -30,13 +34,13 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.intersphinx",
-    "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
     "benchmark_tables",
     "benchmark_profiles",
     "benchmark_curves",
     "cells",
     "folded",
+    "formulas",
     "notebooks",
     "llms",
 ]
@@ -46,6 +50,7 @@ myst_heading_anchors = 3
 exclude_patterns = ["_build"]
 suppress_warnings = ["myst.header"]  # a heading inside a docstring does not start at the first level
 
+html_math_renderer = "mathml"
 html_theme = "furo"
 pygments_dark_style = "github-dark"  # the default underlines the names of modules, which look like links
 html_title = f"mescal {release}"

@@ -84,7 +84,8 @@ labels = [f"{name}\n{rows.sum()} of {PEOPLE}" for name, rows in groups.items()]
 axis.set_yticks(place, labels)
 for y, name in zip(place, groups, strict=True):
     price = float(fair.multipliers[name])
-    axis.text(1.16, y, f"multiplier {price:.2f}" if price > 1e-3 else "free", va="center", fontsize=9, color=BLUE)
+    words = f"multiplier {price:.2f}" if price > 1e-3 else "free"
+    axis.text(1.16, y, words, va="center", fontsize=9, color=BLUE, backgroundcolor="white")
 axis.set(xlabel="rate of the group / rate of everyone", xlim=(0.3, 1.32), ylim=(-0.6, len(groups) - 0.15))
 axis.set_title("Four overlapping groups, one constraint each")
 figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=2)

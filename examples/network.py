@@ -89,9 +89,10 @@ first = (shares * before[:, None]).mean(axis=0)
 right.barh(place, reached, color=BLUE, height=0.5, label="at the certified point")
 right.plot(BOUNDS, place, "|", color=ORANGE, markersize=30, markeredgewidth=2.5, label=f"bound, to {TOL:g}")
 for y, price in zip(place, result.multipliers["rates"], strict=True):
-    right.text(max(reached[y], BOUNDS[y]) + 0.015, y, f"multiplier {price:.2f}", va="center", fontsize=9)
+    beside = max(reached[y], BOUNDS[y]) + 0.015
+    right.text(beside, y, f"multiplier {price:.2f}", va="center", fontsize=9, backgroundcolor="white")
 right.set_yticks(place, names)
 right.set(xlabel="difference of rates, or rate", xlim=(min(0, reached.min()), 0.25), title="Three constraints")
 right.set_ylim(-0.5, 3.1)
-right.legend(loc="upper right", fontsize=8, ncols=2)
+right.legend(loc="upper right", fontsize=8, ncols=2, markerscale=0.4)
 save(figure, "network")

@@ -64,8 +64,13 @@ assert result.converged and abs(result.objective + 0.25) < 0.02, "the second-ord
 # --- the picture ------------------------------------------------------------------------------------------------------
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.2, 4.6), width_ratios=[1, 1.15])
-a, b = np.meshgrid(np.linspace(-0.2, 1.75, 200), np.linspace(-1.15, 1.15, 200))
-left.contour(a, b, b**4 - b**2, levels=np.linspace(-0.25, 0.25, 11), colors="#bbbbbb", linewidths=0.7, linestyles="-")
+x2 = np.linspace(-1.15, 1.15, 300)[:, None]
+extent = (-0.2, 1.75, -1.15, 1.15)
+left.imshow(
+    x2**4 - x2**2, extent=extent, origin="lower", cmap="Greys_r", vmin=-0.6, vmax=0.05, interpolation="bilinear"
+)
+left.fill([], [], color="#b0b0b0", label="objective, darker: lower")
+left.grid(False)
 angle = np.linspace(-np.pi / 2, np.pi / 2, 200)
 left.plot(np.cos(angle), np.sin(angle), color=GREY, label="the constraint")
 points = np.concatenate(path)

@@ -24,7 +24,7 @@ def stored(name: str) -> dict[str, Any]:
 
 def values() -> dict[str, str]:
     """Every value of the template, as it is written."""
-    return {**cutest(), **experiments(), **judge(), **machine(), **umbrella()}
+    return {**cutest(), **experiments(), **field(), **judge(), **machine(), **umbrella()}
 
 
 def cutest() -> dict[str, str]:
@@ -66,6 +66,25 @@ def experiments() -> dict[str, str]:
     slower = sum(ratio > 1 for ratio in ratios)
     found = {"paper_cases": len(ratios), "paper_low": f"{min(ratios):.2g}", "paper_high": f"{max(ratios):.2g}"}
     return {name: str(value) for name, value in (found | {"paper_slower": slower}).items()}
+
+
+def field() -> dict[str, str]:
+    """What recent work compares on: how many were certified, and our evaluations on the networks beside those of SLSQP."""
+    summary, *tables = stored("field")["tables"].items()
+    certified = {row["method"]: row["certified"].partition("/")[0] for row in summary[1]}
+    networks = [
+        {row["method"]: row["work"] for row in rows}
+        for title, rows in tables
+        if title.rpartition(": ")[2].startswith("physics/")
+    ]
+    return {
+        "field_problems": str(len(tables)),
+        "field_ours": certified["auto"],
+        "field_slsqp": certified["SLSQP"],
+        "field_barrier": certified["penalty-barrier"],
+        "field_networks": str(len(networks)),
+        "field_factors": " and ".join(f"{work['auto'] / work['SLSQP']:.0f}" for work in networks),
+    }
 
 
 def judge() -> dict[str, str]:

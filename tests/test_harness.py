@@ -233,3 +233,6 @@ def test_profiles_are_drawn_with_the_names_of_their_methods():
     picture = module.draw({"data, work": curves, "performance, work": curves}, kinds)
     assert picture.startswith("<svg") and all(name in picture for name in kinds)
     assert picture == module.draw({"data, work": curves, "performance, work": curves}, kinds)  # the same bytes
+    many = {f"{kind} {i}": kind for kind in ("ours", "baseline", "peer") for i in range(8)}
+    drawn = [tuple(look.values()) for look in module.appearances(many).values()]
+    assert len(set(drawn)) == len(many)  # no two lines are alike

@@ -63,6 +63,13 @@ def test_a_workflow_may_do_no_more_than_it_must(path):
     assert "secrets." not in text and "pull_request_target" not in text
 
 
+def test_every_python_that_the_package_names_is_tested():
+    jobs = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text(encoding="utf-8"))["jobs"]
+    classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["classifiers"]
+    named = re.findall(r"Python :: (3\.\d+)", "\n".join(classifiers))
+    assert jobs["test"]["strategy"]["matrix"]["python"] == named
+
+
 def test_only_the_job_that_publishes_can():
     """The right to publish is not in the job that builds, which runs other people's code."""
     jobs = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8"))["jobs"]
@@ -102,3 +109,11 @@ class TestReleaseCheck:
         ready = {"tag": "v0.2.0", "version": "0.2.0", "citation": self.CITATION, "changelog": self.CHANGELOG}
         (sentence,) = check(**({**ready, "addresses": self.URLS} | changed))
         assert re.search(said, sentence)
+
+
+def test_what_a_template_asks_to_be_run_runs(capsys):
+    codes = {code for path in TEMPLATES for code in re.findall(r'python -c "(.+?)"`', path.read_text(encoding="utf-8"))}
+    assert codes
+    for code in codes:
+        exec(code, {})
+        assert "jax" in capsys.readouterr().out

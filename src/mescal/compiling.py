@@ -1,9 +1,9 @@
 """Compiled functions, with the options of XLA that suit them.
 
-On CPUs these programs are compiled without XLA's fusion emitters and at LLVM's first level of optimisation: a third of the time,
-for what runs a few per cent slower at most, since nearly all of it is products of matrices (`benchmarks/compiling.py`): seconds for
-milliseconds. Each option is left out where the compiler does not know it (that of JAX 0.11 has no such emitters) or where
-`XLA_FLAGS` sets it; accelerators are left alone.
+On CPUs these programs are compiled without XLA's fusion emitters and at LLVM's first level of optimisation: in two thirds of the
+time, for what runs as fast, since nearly all of it is products of matrices (`benchmarks/compiling.py`). Each option is left out
+where the compiler does not know it (that of JAX 0.11 has no such emitters) or where `XLA_FLAGS` sets it. Accelerators are left
+alone.
 """
 
 import os

@@ -57,6 +57,7 @@ def test_bad_usage_is_explained(mescal, arguments, said):
     result = mescal(*arguments)
     assert result.exit_code == 2 and result.stdout == ""
     assert said in result.stderr and "Expected: " in result.stderr and "What to do: " in result.stderr
+    assert "?." not in result.stderr
 
 
 @pytest.mark.parametrize("arguments", [["sovle"], ["solve", "saddles/circle", "--tol", "small"], ["solve", "--colour"]])

@@ -1,15 +1,20 @@
 """The commands that list, compare and report; help texts; completion."""
 
+import io
 import json
 import re
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
-from mescal import baselines as known_baselines, problems as known_problems, solvers as known_solvers
+from mescal import Tolerance, baselines as known_baselines, problems as known_problems, solvers as known_solvers
+from mescal.cli.compare import show_comparison
 from mescal.cli.options import solver_options
 from mescal.errors import InputError
 from mescal.experiments import product
+from mescal.experiments.metrics import METRICS
+from mescal.experiments.table import ComparisonRow, Spread
 
 pytestmark = pytest.mark.quick
 
@@ -119,6 +124,18 @@ def test_compare_sweeps_and_then_reads_what_it_stored(mescal):
     lines = mescal("compare", "store", "--latex").stdout.splitlines()
     assert lines[:2] == [r"\begin{tabular}{llllrrrrrr}", r"\toprule"] and lines[-1] == r"\end{tabular}"
     assert all(line.count(" & ") == 9 for line in (lines[2], lines[4])) and lines[4].endswith(r" \\")
+
+
+@pytest.mark.parametrize(("terminal", "ranges"), [(True, False), (False, True)])
+def test_a_comparison_is_never_cut(terminal, ranges):
+    """A terminal without room for the ranges shows medians; a pipe has lines as long as they need to be."""
+    spread = Spread(123_456.0, 12_345.0, 1_234_567.0)
+    medians = dict.fromkeys((metric.name for metric in METRICS), spread)
+    row = ComparisonRow("saddles/circle", Tolerance(0.1, 0.1), "sg-hv-nc,batch=16", 3, 3, medians, 1.0)
+    console = Console(file=io.StringIO(), force_terminal=terminal, width=110, no_color=True)
+    show_comparison(console, [row], "spider")
+    text = console.file.getvalue()
+    assert "…" not in text and "sg-hv-nc,batch=16" in text and "certified" in text and (" to 1" in text) is ranges
 
 
 def test_compare_exits_with_1_where_a_run_has_no_certificate(mescal, stored_folder):

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import runpy
 import subprocess
 import sys
@@ -32,6 +33,11 @@ class Links(HTMLParser):
         given = dict(attrs)
         self.names |= {name for key in ("id", "name") if (name := given.get(key))}
         self.links += [link for key in ("href", "src") if (link := given.get(key))]
+
+
+def loads(page: str) -> list[str]:
+    """Addresses elsewhere from which a page loads scripts, pictures and styles: it would need a network."""
+    return re.findall(r"""<(?:script|img|link rel="stylesheet")[^>]*(?:src|href)=["'](https?://[^"']*)""", page)
 
 
 def broken(folder: Path) -> list[str]:
@@ -71,6 +77,8 @@ def test_the_documentation_builds_and_no_link_leads_nowhere(built):
     assert (built / "llms.txt").is_file() and (built / "_static" / "copy.js").is_file()
     assert sorted(path.stem for path in (built / "notebooks").iterdir()) == SCRIPTS
     assert [line for line in broken(built) if not line.startswith("genindex")] == []
+    assert "<math" in (built / "index.html").read_text(encoding="utf-8")
+    assert [path.name for path in built.glob("*.html") if loads(path.read_text(encoding="utf-8"))] == []
 
 
 @pytest.fixture(scope="module")
@@ -118,9 +126,10 @@ def test_links_that_lead_nowhere_are_found(tmp_path):
 
 def test_a_table_has_numbers_as_people_read_them_and_values_as_they_are():
     book = runpy.run_path(str(DOCS / "benchmark_tables.py"))
-    shown = [book["cell"](value) for value in (0.01234, 0.5, 2324.7, 106496, 3281408.0, None, True, "a_b")]
-    assert shown == ["0.0123", "0.5", "2,325", "106,496", "3.28e+06", "", "True", "a_b"]
+    shown = [book["cell"](value) for value in (0.01234, 0.5, 2324.7, 106496, 3281408.0, 33_000_000, None, True, "a_b")]
+    assert shown == ["0.0123", "0.5", "2,325", "106,496", "3.28e+06", "3.3e+07", "", "True", "a_b"]
     assert book["table"]([{"its_name": "a_b.whl"}]) == ["| its name |", "| --- |", "| a_b.whl |"]
+    assert book["table"]([{"n": 1, "s": 0.5, "b": True}, {"n": 2}])[1] == "| ---: | ---: | --- |"
 
 
 @pytest.fixture(scope="module")
@@ -155,3 +164,13 @@ def test_a_notebook_is_the_script_in_cells(name):
     assert together == ast.dump(ast.parse(script)) and "from style" not in together
     ast.parse(codes[0])
     assert "style" not in codes[0] and "sys" not in codes[0] and "def save(figure, name)" in codes[0]
+
+
+def test_a_formula_is_part_of_the_page_and_what_tex_makes_of_it():
+    """TeX takes one digit for an argument without braces; what is not known is an error, and so fails the build."""
+    book = runpy.run_path(str(DOCS / "formulas.py"))
+    mathml = book["mathml"]
+    assert mathml(r"\tfrac12d+x^12+3_10", False) == mathml(r"\tfrac{1}{2}d+x^{1}2+3_{1}0", False)
+    assert mathml(r"10^{12}", False).count("<mn>12</mn>") == 1
+    with pytest.raises(book["MathError"]):
+        mathml(r"\nothing{x}", False)

@@ -1,7 +1,10 @@
 """Runs of code that has changed since are run again, and said to be; reports of old runs still work."""
 
+import gc
 import json
 import logging
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -32,6 +35,20 @@ def test_a_digest_counts_what_an_algorithm_is_made_of(tmp_path):
     assert code.PACKAGE / "solvers/scr.py" in scr
     digests = {code.code_of(solvers.get(name)) for name in ("scr", "natasha2", "newton-cg", "sg-hv-nc")}
     assert len(digests | {code.code_of(baselines.get("conex"))}) == 5
+
+
+def test_two_threads_may_ask_at_once():
+    """As a sweep and what watches it do. Where Python collects garbage it may change threads, in the midst of its parser too, which
+    then failed with "AST constructor recursion depth mismatch"."""
+    files, limits, yields = code.sources(None)[:40], gc.get_threshold(), lambda *_: time.sleep(0)
+    gc.callbacks.append(yields)
+    gc.set_threshold(200)
+    try:
+        with ThreadPoolExecutor(2) as threads:
+            assert len(list(threads.map(lambda _: [list(code._algorithms(path)) for path in files], range(2)))) == 2
+    finally:
+        gc.set_threshold(*limits)
+        gc.callbacks.remove(yields)
 
 
 def test_a_solver_of_ones_own_may_build_on_any():

@@ -31,7 +31,7 @@ def certify(
     ],
     tol: Annotated[
         float | None,
-        typer.Option("--tol", "-t", metavar="FLOAT", help="Hold it to another tolerance.", show_default="the run's"),
+        typer.Option("--tol", "-t", help="Hold it to another tolerance.", show_default="the run's"),
     ] = None,
     tol_curvature: options.TolCurvature = None,
     tol_feasibility: options.TolFeasibility = None,

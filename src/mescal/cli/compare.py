@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -25,7 +26,6 @@ from .report import tell_left_out
 from .show import complaints, results
 from .sweeping import sweep_shown
 
-ROOMY = 120  # columns of a terminal
 PLACE = HEAD.index("solver")  # the columns before it are those of a table's title
 REFERENCE = "spider"
 DIGEST = re.compile(rf"@[0-9a-f]{{{SHOWN}}}")  # of a user's own file, in the name of its solver
@@ -65,9 +65,7 @@ def compare(
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Seeds 0, 1, ... for the problems.")] = 3,
     tol: Annotated[
         list[float] | None,
-        typer.Option(
-            "--tol", "-t", metavar="FLOAT", help="Tolerances for the problems. Repeat it for more.", show_default="0.01"
-        ),
+        typer.Option("--tol", "-t", help="Tolerances for the problems. Repeat it for more.", show_default="0.01"),
     ] = None,
     assign: options.Set = None,
     outer: options.Outer = None,
@@ -183,19 +181,31 @@ def known_problem(name: str) -> str:
 
 
 def show_comparison(console: Console, rows: Sequence[ComparisonRow], to: str):
-    """One table per problem and tolerance; smallest and largest beside the medians where there is room."""
+    """One table per problem and tolerance, whole; on a terminal the ranges beside medians go where there is no room for them."""
     for (problem, tol), group in groupby(rows, key=lambda row: (row.problem, row.tol)):
-        table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-        for name in HEAD[PLACE:]:
-            title = f"x {to}" if name == "ratio" else name
-            table.add_column(title, justify="left" if name == "solver" else "right", no_wrap=True)
-        for row in group:
-            found = [Text(cell) for cell in cells(row, to, ranges=console.width >= ROOMY)[PLACE:]]
-            found[HEAD.index("certified") - PLACE].stylize("green" if row.certified == row.runs else "red")
-            table.add_row(*found)
+        group = list(group)
+        table = _table(group, to, ranges=True)
+        needed = console.measure(table, options=console.options.update(max_width=sys.maxsize)).maximum
+        if needed > console.width:
+            if console.is_terminal:
+                table = _table(group, to, ranges=False)
+            else:
+                console.width = needed
         console.print(Text.assemble((problem, "bold"), f" to {tol}"))
         console.print(table)
     console.print(
         "Medians over the seeds of certified runs. Work: gradients + 2 HVPs, per sample. Seconds: without compiling.",
         style="dim",
     )
+
+
+def _table(group: Sequence[ComparisonRow], to: str, ranges: bool) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    for name in HEAD[PLACE:]:
+        title = f"x {to}" if name == "ratio" else name
+        table.add_column(title, justify="left" if name == "solver" else "right", no_wrap=True)
+    for row in group:
+        found = [Text(cell) for cell in cells(row, to, ranges=ranges)[PLACE:]]
+        found[HEAD.index("certified") - PLACE].stylize("green" if row.certified == row.runs else "red")
+        table.add_row(*found)
+    return table

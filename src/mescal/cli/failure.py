@@ -79,7 +79,8 @@ def tell(error: InputError, as_json: bool = False):
     indent, whole = (0, 0, 0, 2), not console.is_terminal
     console.print(Text(f"{error.found}.", "bold red"), soft_wrap=whole)
     for label, sentence, style in (("Expected: ", error.expected, ""), ("What to do: ", error.advice, "bold")):
-        text = Text.assemble(label, (f"{sentence}.", style))
+        end = "" if sentence.endswith("?") else "."
+        text = Text.assemble(label, (f"{sentence}{end}", style))
         console.print(Text("  ").append(text) if whole else Padding(text, indent), soft_wrap=whole)
 
 

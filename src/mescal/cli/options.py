@@ -74,13 +74,12 @@ Tol = Annotated[
 ]
 TolCurvature = Annotated[
     float | None,
-    typer.Option("--tol-curvature", metavar="FLOAT", help="Bound on negative curvature.", show_default="as --tol"),
+    typer.Option("--tol-curvature", help="Bound on negative curvature.", show_default="as --tol"),
 ]
 TolFeasibility = Annotated[
     float | None,
     typer.Option(
         "--tol-feasibility",
-        metavar="FLOAT",
         help="Bound on the violation of the constraints alone; 0: inequalities are met exactly.",
         show_default="as --tol, on |c + s|",
     ),
@@ -89,7 +88,6 @@ TolRelative = Annotated[
     float | None,
     typer.Option(
         "--tol-relative",
-        metavar="FLOAT",
         help="Bound on stationarity times max(1, |x|), which a flat region cannot fool.",
         show_default="none",
     ),
@@ -115,11 +113,11 @@ Option = Annotated[
 ]
 MaxWork = Annotated[
     float | None,
-    typer.Option("--max-work", metavar="FLOAT", help=told("max_work"), show_default="no limit"),
+    typer.Option("--max-work", help=told("max_work"), show_default="no limit"),
 ]
 MaxSeconds = Annotated[
     float | None,
-    typer.Option("--max-seconds", metavar="FLOAT", help=told("max_seconds"), show_default="no limit"),
+    typer.Option("--max-seconds", help=told("max_seconds"), show_default="no limit"),
 ]
 MaxOuter = Annotated[int, typer.Option("--max-outer", help=told("max_outer"))]
 Starts = Annotated[int, typer.Option("--starts", metavar="N", help=told("starts").partition(". ")[0] + ".")]

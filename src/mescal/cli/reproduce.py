@@ -50,9 +50,7 @@ def reproduce(
     ] = None,
     tol: Annotated[
         list[float] | None,
-        typer.Option(
-            "--tol", "-t", metavar="FLOAT", help="Tolerances. Repeat it for more.", show_default="0.01 and 0.001"
-        ),
+        typer.Option("--tol", "-t", help="Tolerances. Repeat it for more.", show_default="0.01 and 0.001"),
     ] = None,
     jobs: options.Jobs = None,
     force: options.Force = False,

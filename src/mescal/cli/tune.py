@@ -41,7 +41,7 @@ def tune(
     max_work: Annotated[
         float,
         typer.Option(
-            "--max-work", metavar="FLOAT", help="Work of a trial at most; later ones end at the least so far."
+            "--max-work", help="Work of a trial at most; later ones end at the least so far.", show_default=f"{MOST:g}"
         ),
     ] = MOST,
     as_json: options.Json = False,

@@ -11,6 +11,7 @@ are part of what was asked. Nor does what reads, draws and shows runs; nor versi
 import ast
 import hashlib
 import inspect
+import threading
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -20,6 +21,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 ENGINE = ("sets", "problem", "oracle", "curvature", "theory", "certificate", "run", "datasets", "problems")
 ALGORITHMS = ("solvers", "baselines")
 LONG = 16  # digits
+_parsing = threading.Lock()  # a thread watches a sweep, and the parser of CPython 3.11 cannot be in two at once
 
 
 def code_of(algorithm: Any) -> str:
@@ -67,7 +69,9 @@ def _algorithms(path: Path) -> Iterator[Path]:
     if not _is_algorithm(path) and not any(room.encode() in text for room in ALGORITHMS):
         return
     inside = ("mescal", *path.relative_to(PACKAGE).parent.parts)
-    for node in ast.walk(ast.parse(text)):
+    with _parsing:
+        tree = ast.parse(text)
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             targets = [tuple(alias.name.split(".")) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):

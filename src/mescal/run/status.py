@@ -7,7 +7,7 @@ class Status(Enum):
     """How a run ended. `converged` is true for one member alone: the point was certified."""
 
     CERTIFIED = (
-        "Certified: stationary, feasible and without negative curvature to the tolerance.",
+        "Stationary, feasible and without negative curvature, to the tolerance.",
         "Nothing to do; look at the certificate's warnings.",
     )
     OUTER_LIMIT = (
