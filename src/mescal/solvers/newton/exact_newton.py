@@ -58,9 +58,7 @@ IDLE = 8  # such steps end a solve: what is left is rounding
 LEAST_TRUST = 2.0**-10  # of the natural radius, at the start of a solve: what shrank it further belonged to another L
 SMALLEST_TRUST = 1e-12  # of the natural radius: below it nothing leads down
 ROUNDS = 8  # of a step, each with the constraints that the one before ended on
-DENSE = (
-    256  # parameters up to which the Hessian is formed: with 57 (spambase) and 500 (madelon), both ways take as long
-)
+DENSE = 256  # parameters up to which the Hessian is formed; on spambase (57) and madelon (500) either way takes as long
 
 
 class NewtonState(NamedTuple):
