@@ -181,7 +181,7 @@ def _compiling(report: Report, name: str):
 FIRST = """
 import json, sys
 import mescal
-from mescal.experiments.compilation import keep_compilations
+from mescal.kept_programs import keep_compilations
 keep_compilations()
 named = mescal.problems.get(sys.argv[1])
 result = mescal.minimize(named.problem, named.x0, solver="auto", tol=float(sys.argv[2]))

@@ -12,7 +12,7 @@ from rich.text import Text
 from ..certificate import Certificate, Tolerance, certify as judge
 from ..errors import InputError
 from ..experiments import StoredRun, Task, load_run
-from ..experiments.compilation import keep_compilations
+from ..kept_programs import keep_compilations
 from ..problem import flatten_parameters
 from ..problem.statements.lifting import joined
 from . import options

@@ -16,7 +16,7 @@ from rich.text import Text
 from .. import problems
 from ..errors import InputError
 from ..experiments import StoredRun, Task, compare as rows_of, load_readable, own_solver, product
-from ..experiments.own_solver import SHOWN
+from ..experiments.own import SHOWN
 from ..experiments.table import HEAD, ComparisonRow, cells, latex, markdown, to_json
 from ..registry import unknown_name
 from . import options

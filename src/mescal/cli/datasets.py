@@ -10,7 +10,7 @@ from rich.text import Text
 
 from .. import datasets as known
 from ..datasets import Declaration
-from ..datasets.places import data_folder
+from ..datasets.files import data_folder
 from .show import results
 
 

@@ -13,9 +13,7 @@ from ..certificate.second_order import CONES
 from ..checks import WORDS, from_text
 from ..curvature import Search
 from ..errors import InputError
-from ..experiments.own_file import OwnFile
-from ..experiments.own_problem import own_problem
-from ..experiments.own_solver import OwnSolver, own_solver
+from ..experiments.own import OwnFile, OwnSolver, own_problem, own_solver
 from ..experiments.task import method
 from ..files import as_path
 from ..run.settings import Outer as OuterSettings, Settings, help_of

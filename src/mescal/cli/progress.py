@@ -12,8 +12,8 @@ from rich.text import Text
 
 from ..certificate import Tolerance
 from ..experiments import Task
-from ..experiments.compilation import kept_in
 from ..experiments.table import count
+from ..kept_programs import kept_in
 from ..report.bar import CELLS, Way
 from ..report.time_left import TimeLeft, about
 from ..run import Row

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ..experiments import Task, load_run, resume_run
-from ..experiments.compilation import keep_compilations
+from ..kept_programs import keep_compilations
 from . import options
 from .progress import Progress
 from .show import complaints

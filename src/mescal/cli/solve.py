@@ -9,11 +9,11 @@ import typer
 from .. import problems
 from ..errors import InputError
 from ..experiments import OwnProblem, OwnSolver, StoredRun, Task, own_problem, own_solver, run, task
-from ..experiments.compilation import keep_compilations
-from ..experiments.own_problem import literal
+from ..experiments.own import literal
 from ..experiments.run import stored_run
 from ..experiments.store import RESULT
 from ..files import read_json
+from ..kept_programs import keep_compilations
 from ..run import Status
 from . import options
 from .failure import CERTIFIED, FAILED, INTERRUPTED

@@ -13,8 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress as Bars, Spinn
 from rich.text import Text
 
 from ..experiments import Swept, Task, load_run, sweep
-from ..experiments.compilation import keep_compilations
 from ..experiments.table import count
+from ..kept_programs import keep_compilations
 from .show import complaints, shown_path
 
 

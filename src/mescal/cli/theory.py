@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from .. import problems, theory as theorems
-from ..experiments.compilation import keep_compilations
 from ..forms import plain
+from ..kept_programs import keep_compilations
 from . import options
 from .show import complaints, results
 

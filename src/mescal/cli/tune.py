@@ -9,11 +9,11 @@ from rich.table import Table
 
 from .. import problems
 from ..errors import InputError
-from ..experiments.compilation import keep_compilations
 from ..experiments.reproduce import PAPER
 from ..experiments.task import method
 from ..experiments.tune import MOST, Tuned, tune as search
 from ..forms import plain
+from ..kept_programs import keep_compilations
 from . import options
 from .failure import CERTIFIED, FAILED
 from .show import complaints, results

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..registry import by_name, declared, unknown_name
-from .named import Entry, NamedProblem
-from .parameter import Value
+from .named import Entry, NamedProblem, Value
 
 
 def names() -> tuple[str, ...]:

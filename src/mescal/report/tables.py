@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..certificate.certificate import MEASURES
-from ..experiments.metrics import METRICS, Metric
-from ..experiments.table import Spread
+from ..experiments.table import METRICS, Metric, Range
 from .grouping import Group, Series
 from .markup import tag, text
 from .numbers import count, number, seconds, work_tick
@@ -134,7 +133,7 @@ WRITTEN = {"count": (count, work_tick), "seconds": (seconds, seconds), "number":
 
 def _median(series: Series, metric: Metric) -> tuple[float, str]:
     """The median over certified runs, and their range in words where there is one."""
-    spread = Spread.of(view.number(metric.of) for view in series.views if view.certified)
+    spread = Range.of(view.number(metric.of) for view in series.views if view.certified)
     if spread is None:
         return math.nan, ""
     low, high = map(WRITTEN[metric.kind][1], (spread.low, spread.high))
