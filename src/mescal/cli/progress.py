@@ -14,8 +14,7 @@ from ..certificate import Tolerance
 from ..experiments import Task
 from ..experiments.table import count
 from ..kept_programs import kept_in
-from ..report.bar import CELLS, Way
-from ..report.time_left import TimeLeft, about
+from ..report.bar import CELLS, TimeLeft, Way, about
 from ..run import Row
 from .show import complaints
 
