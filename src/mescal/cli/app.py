@@ -5,16 +5,13 @@ from typing import Annotated
 import typer
 
 from ..version import __version__
+from .catalogue import datasets, problems, solvers
 from .certify import certify
 from .compare import compare
-from .datasets import datasets
 from .failure import Commands, reported
-from .problems import problems
 from .report import report
 from .reproduce import reproduce
-from .resume import resume
-from .solve import solve
-from .solvers import solvers
+from .solve import resume, solve
 from .theory import theory
 from .tune import tune
 

@@ -36,16 +36,7 @@ def certify(
     tol_curvature: options.TolCurvature = None,
     tol_feasibility: options.TolFeasibility = None,
     tol_relative: options.TolRelative = None,
-    cone: Annotated[
-        str | None,
-        typer.Option(
-            "--cone",
-            metavar="NAME",
-            help=options.told("cone"),
-            show_default="the run's",
-            autocompletion=options.complete_cone,
-        ),
-    ] = None,
+    cone: Annotated[str | None, options.a_cone("the run's")] = None,
     alone: Annotated[
         bool, typer.Option("--alone", help="Use x alone: the judge finds multipliers and slacks itself.")
     ] = False,

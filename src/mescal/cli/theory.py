@@ -18,13 +18,7 @@ from .show import complaints, results
 
 def theory(
     problem: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="PROBLEM",
-            help="A named problem, to have its constants estimated and its work bounded.",
-            autocompletion=options.complete_problem,
-            show_default=False,
-        ),
+        str | None, options.a_problem("A named problem, to have its constants estimated and its work bounded.")
     ] = None,
     tol: options.Tol = options.DEFAULTS.tol.gradient,
     assign: options.Set = None,

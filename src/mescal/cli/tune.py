@@ -20,10 +20,8 @@ from .show import complaints, results
 
 
 def tune(
-    problem: Annotated[
-        str, typer.Argument(metavar="PROBLEM", help="A named problem.", autocompletion=options.complete_problem)
-    ],
-    solver: options.Solver = "spider-paper",
+    problem: Annotated[str, options.a_problem("A named problem.")],
+    solver: Annotated[str, options.a_solver(options.WHICH_SOLVER)] = "spider-paper",
     grid: Annotated[
         list[str] | None,
         typer.Option(

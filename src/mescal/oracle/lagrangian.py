@@ -14,8 +14,7 @@ import jax.numpy as jnp
 from ..errors import InputError
 from ..problem import Data, EqualityForm, Program, Rows
 from . import look
-from .access import replicated
-from .batch import masked, single_chunk, sum_over, sum_over_batch
+from .access import masked, replicated, single_chunk, sum_over, sum_over_batch
 from .draw import by_sample, draw_rows
 from .surrogates import Surrogate, shares
 from .work import Work, price

@@ -8,9 +8,8 @@ from jaxtyping import PyTree
 from numpy.typing import ArrayLike
 
 from ..errors import InputError
+from .arrays import host_flat, rounding, stored_array
 from .base import ConvexSet
-from .parameters import stored_array
-from .points import host_flat, rounding
 from .tangent_cone import TangentCone
 
 
