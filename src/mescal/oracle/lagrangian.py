@@ -352,16 +352,6 @@ class Lagrangian(eqx.Module):
         objective, gradient = look.pulled(form.program, self.data, x, form.objective_scale, scaled)
         return objective * jnp.asarray(form.objective_scale, z.dtype), form.join(gradient, form.drop(weight))
 
-    def shifted(self, at: Exact, z: jax.Array, moved: jax.Array) -> Exact:
-        """The exact values at `moved`, which differs from z in its slacks alone: no pass over the data."""
-        assert at.jacobian is not None
-        change = at.jacobian @ (moved - z)  # c is linear in the slacks
-        gradient = at.gradient + self.penalty * (change @ at.jacobian)
-        value = (
-            at.value + (self.multipliers + self.penalty * at.constraint) @ change + self.penalty / 2 * change @ change
-        )
-        return Exact(value, gradient, at.constraint + change, at.jacobian)
-
     def exact_value(self, z: jax.Array) -> tuple[jax.Array, Work]:
         """L(z) from a full pass."""
         return self._combine(*self._exact_values(z)), self._work(self.population, "value", values=1, exact=True)
