@@ -5,10 +5,10 @@ from typing import Annotated
 import typer
 
 from ..version import __version__
-from .catalogue import datasets, problems, solvers
 from .certify import certify
 from .compare import compare
 from .failure import Commands, reported
+from .lists import datasets, problems, solvers
 from .report import report
 from .reproduce import reproduce
 from .solve import resume, solve
