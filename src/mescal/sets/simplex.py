@@ -44,7 +44,8 @@ class Simplex(ConvexSet):
         wide = jnp.promote_types(flat.dtype, jnp.result_type(float))
         # The shift changes nothing but the rounding, which is then relative to the differences.
         shifted = (flat - jax.lax.stop_gradient(jnp.max(flat))).astype(wide)
-        nearest = projections.projection_simplex(shifted, total.astype(wide)).astype(flat.dtype)
+        with jax.numpy_dtype_promotion("standard"):
+            nearest = projections.projection_simplex(shifted, total.astype(wide)).astype(flat.dtype)
         clipped = jnp.maximum(flat, 0)
         inside = jnp.abs(jnp.sum(clipped) - total) <= rounding(x) * total
         # Outside of the derivative: that of `clipped` would forget that the set is flat.
