@@ -15,7 +15,7 @@ from style import BLUE, GREY, ORANGE, plt, save
 
 import mescal
 from mescal import E, datasets
-from mescal.datasets.files import data_folder
+from mescal.datasets.places import data_folder
 
 TOL = 2e-3
 folders = [folder for folder in (data_folder(), datasets.cache_folder()) if folder is not None]

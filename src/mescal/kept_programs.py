@@ -74,7 +74,7 @@ def kept_in() -> Path | None:
 
 def default_folder() -> Path:
     """The folder of compiled programs among the user's caches; it need not exist."""
-    from .datasets.files import cache_folder
+    from .datasets.places import cache_folder
 
     return cache_folder().parent / "compiled"
 

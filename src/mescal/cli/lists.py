@@ -16,7 +16,7 @@ from .. import baselines, datasets as data_sets, problems as named_problems, sol
 from ..checks import WORDS
 from ..curvature import Search
 from ..datasets import Declaration
-from ..datasets.files import data_folder
+from ..datasets.places import data_folder
 from ..experiments.task import method
 from ..problems import Entry
 from . import options

@@ -80,7 +80,7 @@ def a_cone(default: str) -> Any:
 
 def tolerances(help: str, default: str) -> Any:
     """An option with several tolerances."""
-    return typer.Option("--tol", "-t", metavar="FLOAT", help=f"{help} Repeat it for more.", show_default=default)
+    return typer.Option("--tol", "-t", help=f"{help} Repeat it for more.", show_default=default)
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines, and nothing else, on standard output.")]

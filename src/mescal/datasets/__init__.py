@@ -7,5 +7,5 @@ downloaded from their public source (`MESCAL_DATA_URL` names a mirror). To add a
 
 from .dataset import Dataset as Dataset, Declaration as Declaration, about as about, load as load, names as names
 from .download import DownloadError as DownloadError
-from .files import cache_folder as cache_folder
 from .parquet import convert_parquet as convert_parquet
+from .places import cache_folder as cache_folder

@@ -7,7 +7,7 @@ saying which is which.
 import numpy as np
 
 from .dataset import Declaration, Encoded
-from .files import load_bundled
+from .places import load_bundled
 from .preprocess import ENCODINGS, encode_numbers, signs
 
 
