@@ -1,4 +1,5 @@
-"""How much of the source a reader walks through who follows one call: files, functions and lines of `src/mescal` that Python runs.
+"""How much of the source a reader walks through who follows one call: files, functions and lines of `src/mescal` that Python runs;
+and how large its rooms are.
 
 One `minimize(solver="spider")`, its certificate included, and one `certify`, on a small problem with two populations, each in a
 process of its own, so that whatever is traced is walked through, too. What runs when a file is imported is left out. Lines are
@@ -7,6 +8,7 @@ those that Python ran; those of the files are all that they have.
 
 import inspect
 import json
+import statistics
 import subprocess
 import sys
 from collections.abc import Callable
@@ -38,7 +40,22 @@ def run(quick: bool) -> Report:
             sizes = {what: len(found[what]) for what in ("functions", "lines")}
             report.add(f"files of one call: {name}", file=file, **sizes)
         report.hold(f"files of src/mescal in one {name}", len(files), target)
+    for room, sizes in rooms().items():
+        report.add(
+            "rooms", room=room, files=len(sizes), lines=sum(sizes), median_of_a_file=int(statistics.median(sizes))
+        )
     return report
+
+
+def rooms() -> dict[str, list[int]]:
+    """Lines of every file, by folder of the package."""
+    found: dict[str, list[int]] = {"all": []}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        inside = path.relative_to(PACKAGE).parts
+        lines = len(path.read_text(encoding="utf-8").splitlines())
+        for room in (inside[0] if len(inside) > 1 else "beside the rooms", "all"):
+            found.setdefault(room, []).append(lines)
+    return found
 
 
 class Walk:

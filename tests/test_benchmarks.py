@@ -227,3 +227,8 @@ class TestWalks:
         rows = json.loads((tmp_path / "walks.json").read_text())["tables"]["one call"]
         assert [row["call"] for row in rows] == list(walks.TARGETS)
         assert all(0 < row["files"] < row["functions"] < row["lines"] < row["lines_of_these_files"] for row in rows)
+
+    def test_rooms_hold_every_file(self):
+        found = walks.rooms()
+        assert sorted(found.pop("all")) == sorted(lines for sizes in found.values() for lines in sizes)
+        assert {"certificate", "solvers", "beside the rooms"} < set(found)

@@ -11,7 +11,6 @@ import pytest
 import mescal
 from mescal import kept_programs
 from mescal.errors import InputError, InputTypeError
-from mescal.experiments import compilation
 
 CHILD = """
 import os, sys
@@ -121,7 +120,7 @@ class TestRefused:
         tmp_path.chmod(mode)
         with pytest.raises(InputError, match=f"mode {mode:o}.*\n.*only you.*\n.*chmod go-w"):
             mescal.keep_compiled(tmp_path)
-        assert compilation.keep_compilations(tmp_path) is None  # the command line goes on without
+        assert kept_programs.keep_compilations(tmp_path) is None  # the command line goes on without
 
     @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="folders have no owner here")
     def test_one_of_somebody_else(self, tmp_path, monkeypatch):

@@ -128,6 +128,14 @@ def test_nothing_imports_what_lies_below_it():
     assert layer_violations(PACKAGE) == []
 
 
+def test_the_contributors_page_has_the_layers_in_their_order():
+    table = (
+        (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("| layer | subject |")[2].partition("\n\n")[0]
+    )
+    told = [name for line in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", line.split("|")[1])]
+    assert [*told, "__main__"] == LAYERS
+
+
 @pytest.mark.parametrize(
     ("file", "code", "expected"),
     [

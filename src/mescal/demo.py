@@ -31,8 +31,8 @@ def main(folder: Path = FOLDER) -> int:
             file=sys.stderr,
         )
         return 1
+    from .cli.progress import sweep_shown
     from .cli.show import results, show_run, shown_path
-    from .cli.sweeping import sweep_shown
 
     named = problems.get(PROBLEM, **PARAMETERS)
     console = results()

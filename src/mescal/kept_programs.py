@@ -56,6 +56,22 @@ def keep_compiled(folder: str | os.PathLike[str] | None = None) -> Path:
     return own
 
 
+def keep_compilations(folder: Path | None = None) -> Path | None:
+    """Keep what is compiled where that can be done, as the command line does; None where it is off or its folder cannot be used."""
+    if (used := kept_in()) is not None or not jax_setting("jax_enable_compilation_cache"):
+        return used
+    try:
+        return keep_compiled(folder)
+    except InputError:
+        return None
+
+
+def kept_in() -> Path | None:
+    """The folder in use in this process; None if the cache is off."""
+    chosen = jax_setting("jax_compilation_cache_dir")
+    return Path(chosen) if chosen and jax_setting("jax_enable_compilation_cache") else None
+
+
 def default_folder() -> Path:
     """The folder of compiled programs among the user's caches; it need not exist."""
     from .datasets.places import cache_folder

@@ -236,24 +236,6 @@ def test_scaling_and_dependence_of_rows_do_not_matter():
             assert messy.value == pytest.approx(plain.value, abs=1e-9)
 
 
-def test_metric_measures_lengths():
-    rng = np.random.default_rng(6)
-    for trial in range(20):
-        n = 5
-        H = random_matrix(rng, n, "normal")
-        A = rng.standard_normal((n, n))
-        M = A @ A.T + 0.1 * np.eye(n) if trial % 2 else np.diag(rng.uniform(0.1, 3.0, n))
-        cone = Cone.of(n, lower=np.arange(n) < 3, equalities=rng.standard_normal((1, n)))
-        root = scipy.linalg.sqrtm(M).real
-        inverse = np.linalg.inv(root)
-        rows = -inverse[cone.lower]
-        true = brute_force(inverse @ H @ inverse, Cone.of(n, equalities=cone.equalities @ inverse, inequalities=rows))
-        found = smallest_on_cone(H, cone, metric=np.diag(M) if trial % 2 == 0 else M)
-        assert found.value == pytest.approx(true, rel=1e-9, abs=1e-9)
-        assert found.direction @ M @ found.direction == pytest.approx(1.0)
-        assert cone.violation(found.direction) <= 1e-12
-
-
 def test_a_matrix_that_is_not_finite_decides_nothing_where_it_acts():
     """Where its rows and columns are held at zero, it does not act."""
     H = np.diag([np.nan, 1.0, 2.0])
@@ -270,8 +252,6 @@ def test_inputs_are_checked():
         Cone.of(2, lower=np.zeros(3, dtype=bool))
     with pytest.raises(InputError, match="rows"):
         Cone.of(2, equalities=np.array([[1.0, np.inf]]))
-    with pytest.raises(InputError, match="positive definite"):
-        smallest_on_cone(np.eye(2), Cone.of(2), metric=np.array([1.0, -1.0]))
     with pytest.raises(InputError, match="failure"):
         smallest_on_cone_matrix_free(lambda v: v, 2, Cone.of(2), failure=0.0, resolution=0.1)
     assert smallest_on_cone(np.zeros((0, 0)), Cone.of(0)).value == math.inf

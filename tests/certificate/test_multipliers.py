@@ -110,23 +110,6 @@ def test_best_multipliers_equal_bounded_least_squares():
         check_optimal(g, J, inequality, slack, project, lam)
 
 
-def test_derivative_can_be_given():
-    rng = np.random.default_rng(2)
-    for _ in range(30):
-        d, m = 9, 4
-        lower, upper = rng.random(d) < 0.5, rng.random(d) < 0.2
-        project, polar = box(lower, upper)
-
-        def derivative(v, w, lower=lower, upper=upper):
-            return np.where((lower & (v <= 0)) | (upper & (v >= 0)), 0.0, w)
-
-        g, J = rng.standard_normal(d), rng.standard_normal((m, d))
-        inequality, slack = np.array([True, True, False, True]), np.array([1.0, 0, 0, 0])
-        lam = best_multipliers(g, J, inequality, slack, project, project_tangent_jvp=derivative)
-        chi = stationarity_of(lam, g, J, project)
-        assert chi == pytest.approx(reference(g, J, inequality, slack, polar), abs=1e-7)
-
-
 def test_curved_tangent_cones():
     """The second-order cone {d : |d_1..| <= d_0} has no pieces; the optimality conditions still hold."""
 

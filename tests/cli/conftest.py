@@ -1,5 +1,8 @@
 """The command line inside the test's own process, so that all tests share what was compiled."""
 
+import shutil
+import sys
+
 import jax
 import pytest
 from typer.testing import CliRunner
@@ -44,6 +47,31 @@ def stored_folder(tmp_path_factory):
     )
     assert result.exit_code == 0, result.output
     return folder
+
+
+@pytest.fixture(scope="module")
+def made_with(tmp_path_factory):
+    """A folder with a file of somebody's own, own.py, and the certified run r that a command made with it."""
+
+    def make(source, *arguments):
+        folder = tmp_path_factory.mktemp("own")
+        (folder / "own.py").write_text(source, encoding="utf-8")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(folder)
+            result = CliRunner().invoke(app, [*arguments, "--out", "r"], prog_name="mescal")
+        assert result.exit_code == 0, result.output
+        return folder
+
+    return make
+
+
+@pytest.fixture
+def received(made, mescal, tmp_path, monkeypatch):
+    """The run of a module's `made` in a folder elsewhere, in a process that has never seen its file."""
+    for name in [name for name in sys.modules if name.startswith("_mescal_own_")]:
+        monkeypatch.delitem(sys.modules, name)
+    shutil.copytree(made / "r", tmp_path / "r")
+    return tmp_path
 
 
 @pytest.fixture

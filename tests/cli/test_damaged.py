@@ -7,7 +7,6 @@ looks at what comes out.
 import io
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from mescal.cli.show import show_run
 from mescal.experiments import compare, load_run, load_runs
 from mescal.experiments.task import Task
 from mescal.report.page import render
+from tests.damage import changed, paths
 
 COMMANDS = (["certify"], ["resume"], ["report"], ["compare"])
 OTHERS: tuple[Any, ...] = (
@@ -42,26 +42,6 @@ def copy(stored_folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(stored_folder, tmp_path / "r")
     return tmp_path / "r"
-
-
-def paths(content: Any, inside: tuple = ()) -> Iterator[tuple]:
-    for key, value in content.items() if isinstance(content, dict) else enumerate(content):
-        yield (*inside, key)
-        if isinstance(value, (dict, list)):
-            yield from paths(value, (*inside, key))
-
-
-def changed(content: Any, path: tuple, *value: Any) -> Any:
-    """A copy with the entry at a path replaced, or taken out."""
-    content = json.loads(json.dumps(content))
-    inside = content
-    for key in path[:-1]:
-        inside = inside[key]
-    if value:
-        inside[path[-1]] = value[0]
-    else:
-        del inside[path[-1]]
-    return content
 
 
 def look_everywhere(folder: Path):

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sys
 
 import pytest
 
@@ -31,30 +30,17 @@ ASKED = ["solve", *PROBLEM, "--tol", "0.05", "--option", "batch=16", "-q"]
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def made(made_with):
     """A run with a solver file, and the file."""
-    from typer.testing import CliRunner
-
-    from mescal.cli.app import app
-
-    folder = tmp_path_factory.mktemp("own")
-    (folder / "own.py").write_text(OWN, encoding="utf-8")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        result = CliRunner().invoke(app, [*ASKED, "--solver-file", "own.py:Mine", "--out", "r"], prog_name="mescal")
-        assert result.exit_code == 0, result.output
-    return folder
+    return made_with(OWN, *ASKED, "--solver-file", "own.py:Mine")
 
 
 @pytest.fixture
-def received(made, mescal, tmp_path, monkeypatch):
-    """The folder elsewhere, in a process that has never seen the file, and of a run that has not ended."""
-    for name in [name for name in sys.modules if name.startswith("_mescal_own_")]:
-        monkeypatch.delitem(sys.modules, name)
-    shutil.copytree(made / "r", tmp_path / "r")
-    (tmp_path / "r" / "result.json").unlink()
-    shutil.copy(made / "own.py", tmp_path / "copy.py")
-    return tmp_path
+def received(received, made):
+    """Of a run that has not ended, beside a copy of the file."""
+    (received / "r" / "result.json").unlink()
+    shutil.copy(made / "own.py", received / "copy.py")
+    return received
 
 
 def test_it_is_part_of_the_run(mescal, made):

@@ -8,8 +8,7 @@ from rich.console import Console
 
 from mescal.cli.progress import Progress, bar, line
 from mescal.experiments import task
-from mescal.report.bar import gone
-from mescal.report.time_left import TimeLeft, about
+from mescal.report.bar import TimeLeft, about, gone
 from mescal.run import Row
 
 ROW = Row(

@@ -3,7 +3,6 @@
 import json
 import py_compile
 import shutil
-import sys
 
 import pytest
 
@@ -39,28 +38,9 @@ def when_traced():
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def made(made_with):
     """A run of a problem file, and the file."""
-    from typer.testing import CliRunner
-
-    from mescal.cli.app import app
-
-    folder = tmp_path_factory.mktemp("own")
-    (folder / "own.py").write_text(OWN, encoding="utf-8")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        arguments = ["solve", "--problem-file", "own.py:make", "--out", "r", "-q", "--max-outer", "1"]
-        assert CliRunner().invoke(app, arguments, prog_name="mescal").exit_code == 0
-    return folder
-
-
-@pytest.fixture
-def received(made, mescal, tmp_path, monkeypatch):
-    """The folder elsewhere, in a process that has never seen the file."""
-    for name in [name for name in sys.modules if name.startswith("_mescal_own_")]:
-        monkeypatch.delitem(sys.modules, name)
-    shutil.copytree(made / "r", tmp_path / "r")
-    return tmp_path
+    return made_with(OWN, "solve", "--problem-file", "own.py:make", "-q", "--max-outer", "1")
 
 
 COMMANDS = (["certify", "r"], ["resume", "r", "-q", "--max-work", "1e9"], ["report", "r"], ["compare", "r"])

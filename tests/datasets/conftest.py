@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from mescal.datasets.files import Files
+from mescal.datasets.places import Files
 
 CONTENT = {"numbers.data": b"1,2\n3,4\n" * 3000, "numbers.labels": b"1\n-1\n" * 3000}
 

@@ -15,7 +15,7 @@ import pytest
 from sklearn.preprocessing import StandardScaler, normalize
 
 from mescal import datasets
-from mescal.datasets import breast_cancer, bundled
+from mescal.datasets import breast_cancer, places
 from mescal.datasets.dataset import DEFAULT_ENCODING
 from mescal.distribution import install
 from mescal.errors import InputError
@@ -178,7 +178,7 @@ def test_breast_cancer_is_what_scikit_learn_loads(monkeypatch):
     assert list(breast_cancer.COLUMNS) == list(bunch.feature_names)
     # where the file is not the one that is known, scikit-learn is asked
     monkeypatch.setattr(breast_cancer, "FILE", (breast_cancer.FILE[0], "another"))
-    assert bundled.bundled_file(*breast_cancer.FILE) is None
+    assert places.bundled_file(*breast_cancer.FILE) is None
     for mine, theirs in zip(breast_cancer.read(), (values, malignant), strict=True):
         np.testing.assert_array_equal(mine, theirs)
 
@@ -190,7 +190,7 @@ def test_reading_breast_cancer_does_not_import_scikit_learn():
 
 def test_without_scikit_learn_there_is_no_file(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn", None)
-    assert bundled.bundled_file(*breast_cancer.FILE) is None
+    assert places.bundled_file(*breast_cancer.FILE) is None
 
 
 # --- how they are asked for -------------------------------------------------------------------------------------------

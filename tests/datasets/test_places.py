@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mescal.datasets import cache_folder, loan
-from mescal.datasets.files import Files
+from mescal.datasets.places import Files
 from mescal.errors import InputError
 
 

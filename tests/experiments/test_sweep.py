@@ -23,7 +23,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from mescal.experiments import product, sweep
-from mescal.experiments.compilation import keep_compilations
+from mescal.kept_programs import keep_compilations
 
 if __name__ == "__main__":
     keep_compilations(Path(sys.argv[2]))

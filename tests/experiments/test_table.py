@@ -9,9 +9,8 @@ import pytest
 from mescal import InputError, Tolerance
 from mescal.cli.compare import with_options
 from mescal.experiments import StoredRun, compare, product, table, task
-from mescal.experiments.metrics import METRICS, Metric
 from mescal.experiments.reproduce import CLAIMS, PROBLEMS, SOLVERS, checked, page, paper_tasks, summary
-from mescal.experiments.table import HEAD, Spread, cells, count, latex, markdown, to_json
+from mescal.experiments.table import HEAD, METRICS, Metric, Range, cells, count, latex, markdown, to_json
 from mescal.report import tables
 from mescal.report.grouping import arrange
 from mescal.run.result import Seconds
@@ -34,9 +33,9 @@ def test_medians_ratios_and_certificates():
     runs = [fake("fairness/bank", s, i, w) for s, ws in works.items() for i, w in enumerate(ws)]
     runs.append(fake("fairness/bank", "sg-hv-nc", 0, 50, converged=False))
     spider, natasha2, sg = compare(runs)
-    assert spider.work == Spread(200, 100, 300) and spider.ratio == 1 and spider.certified == spider.runs == 3
-    assert natasha2.ratio == 10 and natasha2.medians["seconds"] == Spread(2, 2, 2)
-    assert natasha2.medians["objective"] == Spread(1.5, 0.5, 2.5)
+    assert spider.work == Range(200, 100, 300) and spider.ratio == 1 and spider.certified == spider.runs == 3
+    assert natasha2.ratio == 10 and natasha2.medians["seconds"] == Range(2, 2, 2)
+    assert natasha2.medians["objective"] == Range(1.5, 0.5, 2.5)
     assert sg.certified == 0 and sg.runs == 1 and sg.work is None and sg.ratio is None
     assert json.loads(json.dumps(to_json([natasha2])))[0]["work"] == {"median": 2000.0, "low": 1000.0, "high": 9000.0}
     assert cells(sg)[HEAD.index("work")] == "-" and cells(natasha2)[HEAD.index("ratio")] == "10"

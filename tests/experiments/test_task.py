@@ -7,7 +7,7 @@ import pytest
 
 from mescal import InputError, Outer, Tolerance
 from mescal.experiments import Task, own_problem, task
-from mescal.experiments.own_problem import literal
+from mescal.experiments.own import literal
 
 OWN = '''
 """A problem of one's own."""

@@ -31,6 +31,16 @@ X = np.array([0.3, -0.2, 0.5])
 MULTIPLIERS = [0.5, 0.1, -0.3, 0.2]
 
 
+def test_batches_and_simplices_need_no_implicit_promotion(problem, make_lagrangian, key):
+    """As under JAX_NUMPY_DTYPE_PROMOTION=strict: positions of samples, and what is projected on a simplex, have one type each."""
+    oracle = make_lagrangian(problem, X, MULTIPLIERS, 2.0, "ustat", 32)
+    z = jnp.asarray([*X, 0.4], jnp.float32)
+    plain, simplex = oracle.gradient(z, key, 50)[0], mescal.sets.Simplex()
+    with jax.numpy_dtype_promotion("strict"):
+        assert np.array_equal(oracle.gradient(z, key, 50)[0], plain)
+        assert float(simplex.project(z).sum()) == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_micro_batches_do_not_change_the_estimate(problem, make_lagrangian, key, name):
     """Micro-batches of 1, 32 and 500 for batches of 37 and 500, in float64: equal to rounding."""

@@ -7,7 +7,7 @@ import pytest
 
 import mescal
 from mescal import E
-from mescal.oracle.batch import sum_over_rows
+from mescal.oracle.access import sum_over_rows
 from mescal.oracle.evaluator import evaluator_of
 from mescal.oracle.linear_forms import hessian_sum
 

@@ -7,7 +7,7 @@ import pytest
 
 from mescal import problems
 from mescal.errors import InputError, InputTypeError
-from mescal.problems import Entry, Parameter, Statement
+from mescal.problems import Entry, Instance, Parameter
 
 PAPER = ["neyman-pearson/spambase", "neyman-pearson/madelon", "fairness/bank", "fairness/loan"]
 
@@ -100,7 +100,7 @@ def test_numpy_numbers_are_numbers():
 def test_a_known_optimum_holds_for_the_default_parameters_only():
     problem = problems.get("saddles/strict").problem
     parameters = {"tau": Parameter(0.2, "bound"), "dtype": Parameter("float32", "type", restates=False)}
-    entry = Entry("a/b", lambda **_: Statement(problem, np.zeros(2)), "", parameters, optimum=1.0)
+    entry = Entry("a/b", lambda **_: Instance(problem, np.zeros(2)), "", parameters, optimum=1.0)
     assert entry.make({"tau": 0.2, "dtype": "float64"}).optimum == 1.0
     assert entry.make({"tau": 0.3, "dtype": "float32"}).optimum is None
 

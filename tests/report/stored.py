@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mescal import Certificate, Measured, Result, Status, Tolerance
-from mescal.experiments import SCHEMA, About, Statement
+from mescal.experiments import SCHEMA, About, Size
 from mescal.experiments.store import StoredRun
 from mescal.forms import plain
 from mescal.oracle import Tally
@@ -113,7 +113,7 @@ def made_up(
         penalty=1.1,
         outer_iterations=rows,
     )
-    statement = Statement(4, 300, (), "Reals()")
+    statement = Size(4, 300, (), "Reals()")
     parameters, versions = asked["parameters"], {"python": "3.11.0", "mescal": "0.1.0"}
     about = About(problem, parameters, "A problem made up for drawing", None, {}, statement, versions, {"cores": 2})
     return StoredRun(path, asked, result, about)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mescal.report.curves import LARGEST, Curve, band, columns
+from mescal.report.run_view import LARGEST, Curve, band, columns
 
 
 def curve(work, values):

@@ -11,7 +11,7 @@ import pytest
 from mescal import InputError, Status
 from mescal.certificate.certificate import MEASURES
 from mescal.experiments import compare
-from mescal.experiments.metrics import METRICS
+from mescal.experiments.table import METRICS
 from mescal.report import write_report
 from mescal.report.page import render
 from tests.report.stored import measured

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Iterator
 from typing import Any
 
 import jax.numpy as jnp
@@ -14,31 +13,13 @@ from mescal import E, InputError
 from mescal.run import checkpoint as checkpoints
 from mescal.run.snapshot import Snapshot
 from mescal.solvers import Spider
+from tests.damage import changed, paths
 
 ROWS = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32) + np.float32(0.5)
 X0 = np.array([2.0, -1.0, 0.5], np.float32)
 OTHERS: tuple[Any, ...] = (
     None, "words", -1, 0, 0.5, True, [], {}, [[1], [2, 3]], {"a": {"b": ["c"]}}, 10**400, float("nan"), float("inf"),
 )  # fmt: skip
-
-
-def paths(content: Any, inside: tuple = ()) -> Iterator[tuple]:
-    for key, value in content.items() if isinstance(content, dict) else enumerate(content):
-        yield (*inside, key)
-        if isinstance(value, (dict, list)):
-            yield from paths(value, (*inside, key))
-
-
-def changed(content: Any, path: tuple, *value: Any) -> Any:
-    content = json.loads(json.dumps(content))
-    inside = content
-    for key in path[:-1]:
-        inside = inside[key]
-    if value:
-        inside[path[-1]] = value[0]
-    else:
-        del inside[path[-1]]
-    return content
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import scipy.optimize
 from jax.flatten_util import ravel_pytree
 
 from mescal import sets
-from mescal.sets.points import ROUNDINGS
+from mescal.sets.arrays import ROUNDINGS
 
 
 def test_simplex_tangent_against_least_squares():

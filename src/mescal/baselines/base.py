@@ -6,7 +6,9 @@ to leg is its memory: array leaves, which a `View` shows, and from which another
 """
 
 import abc
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any, ClassVar, Unpack
 
 import equinox as eqx
@@ -17,6 +19,7 @@ from ..checks import check_options
 from ..errors import InputError, InputTypeError
 from ..oracle import Lagrangian
 from ..problem import Problem
+from ..registry import by_name, classes, make
 from ..run import Result
 from ..run.checkpoint import check_folder
 from ..run.loop import Run
@@ -131,3 +134,21 @@ class Baseline(eqx.Module):
     def prepare(problem: Problem, x0: Any, baseline: "Baseline", settings: Settings, warm: None = None) -> Run:
         """A run that is ready to go; `mescal.resume` fills it with what was stored."""
         return legs.prepare(problem, x0, baseline, settings, warm)
+
+
+@cache
+def found() -> Mapping[str, type[Baseline]]:
+    """All baselines of this folder by name."""
+    return by_name(classes(__package__ or "", Baseline))
+
+
+def names() -> tuple[str, ...]:
+    """The names of all baselines."""
+    return tuple(found())
+
+
+def get(name: Any, **options: Any) -> Baseline:
+    """The baseline of that name with the given settings."""
+    if not isinstance(name, str):
+        raise InputTypeError(f"baseline {name!r}", f"one of {list(names())}", "write for example get('stoch-ialm')")
+    return make("baseline", name, found(), options, "look at mescal.baselines.names()")

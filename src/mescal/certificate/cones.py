@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-import scipy
 
 from ..errors import InputError
 from .budget import ENDLESS, Budget
@@ -169,7 +168,6 @@ def smallest_on_cone(
     H: Array,
     cone: Cone,
     *,
-    metric: Array | None = None,
     max_faces: int = 200,
     seed: int = 0,
     thorough: bool = True,
@@ -179,7 +177,6 @@ def smallest_on_cone(
 
     **Arguments:**
 
-    - `metric`: measures lengths, ``|d|^2 = d'Md``: a positive vector (the diagonal of M) or a positive definite matrix.
     - `max_faces`: eigenvalue problems that branching on faces may solve; past them the interval may stay open.
     - `seed`: of the vectors that probe multiple eigenvalues and start a search; the interval holds for every seed.
     - `thorough`: whether to go on where the first faces leave the interval open.
@@ -192,7 +189,7 @@ def smallest_on_cone(
             f"a matrix of shape {(cone.size, cone.size)}, as the cone has",
             "build both for the same point",
         )
-    basis, rows, angle, lost = _reduce(cone, metric)
+    basis, rows, angle, lost = _reduce(cone)
     if basis.shape[1] == 0:
         return _nothing()
     free = cone.free
@@ -201,8 +198,6 @@ def smallest_on_cone(
         return Curvature(math.nan, -math.inf, math.inf, NO_HESSIAN, None)
     matrix = 0.5 * (matrix + matrix.T)
     norm = min(float(np.linalg.norm(matrix)), float(np.abs(matrix).sum(axis=1).max()))
-    if metric is not None:
-        norm *= float(np.linalg.norm(basis, 2)) ** 2
     if not np.array_equal(basis, np.eye(len(basis))):
         matrix = basis.T @ matrix @ basis
         matrix = 0.5 * (matrix + matrix.T)
@@ -375,7 +370,7 @@ def _steps(extreme: Extreme, failure: float) -> str:
     return f"{extreme.steps} step{'s' if extreme.steps > 1 else ''}, {certainty}"
 
 
-def _reduce(cone: Cone, metric: Array | None) -> tuple[Array, Array, float, bool]:
+def _reduce(cone: Cone) -> tuple[Array, Array, float, bool]:
     """(basis on the free coordinates, unit rows G, angle) with ``K = {basis y : G y <= 0}``; no column for the cone {0}.
 
     The last entry says whether rows were left out that are short and yet longer than rounding: K may then be smaller.
@@ -393,16 +388,4 @@ def _reduce(cone: Cone, metric: Array | None) -> tuple[Array, Array, float, bool
         smaller = null_basis(rows[implied])
         basis, rows = basis @ smaller, rows[~implied] @ smaller
         rows = unit_rows(rows, np.ones(len(rows)), RANK_TOLERANCE)
-    if metric is not None and basis.shape[1]:
-        weight = np.asarray(metric, dtype=np.float64)
-        weight = np.diag(weight) if weight.ndim == 1 else weight
-        try:
-            factor = np.linalg.cholesky(basis.T @ weight[np.ix_(free, free)] @ basis)
-        except np.linalg.LinAlgError:
-            raise InputError(
-                "the metric is not positive definite", "a positive vector or a positive definite matrix", "leave it out"
-            ) from None
-        change = scipy.linalg.solve_triangular(factor, np.eye(len(factor)), lower=True).T
-        basis, rows = basis @ change, rows @ change
-        rows = unit_rows(rows, np.ones(len(rows)), 0.0)
     return basis, distinct(rows), angle, lost

@@ -30,7 +30,7 @@ import numpy as np
 import scipy
 
 from ..compiling import compiled
-from ..oracle.batch import masked
+from ..oracle.access import masked
 from ..oracle.evaluator import Evaluator
 from ..problem import Program, Rows
 from .budget import ENDLESS, Budget

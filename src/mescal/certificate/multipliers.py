@@ -16,8 +16,6 @@ Deviation from the paper: Definition 1.1 lets multipliers of slacks be as large 
 passes there, with the same multipliers.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 import scipy
 
@@ -48,7 +46,6 @@ def best_multipliers(
     slack: Array,
     project_tangent: Project,
     *,
-    project_tangent_jvp: Callable[[Array, Array], Array] | None = None,
     errors: Array | None = None,
 ) -> Array:
     """The admissible multipliers with the smallest stationarity for given slacks; of several on one piece, the shortest.
@@ -58,10 +55,9 @@ def best_multipliers(
     - `gradient`: g of shape (d,); `jacobian`: J of shape (m, d); `inequality`: which of the m rows are inequalities.
     - `slack`: of length m, zero on equalities.
     - `project_tangent`: v -> P_T(v), positively homogeneous and nonexpansive.
-    - `project_tangent_jvp`: (v, w) -> the derivative of P_T at v along w; default: differences of `project_tangent`.
     - `errors`: bounds on the errors of J's entries, which decide its rank; default: none.
     """
-    tangent = Tangent(gradient, jacobian, project_tangent, project_tangent_jvp, errors)
+    tangent = Tangent(gradient, jacobian, project_tangent, errors)
     return minimise(tangent, tangent.flags(inequality), tangent.vector(slack), np.zeros(tangent.rows))
 
 

@@ -16,7 +16,7 @@ from ..oracle.evaluator import Evaluator
 from ..oracle.look import At
 from ..problem import Parameters, Problem, Program
 from ..sets import ConvexSet, Reals
-from ..sets.points import rounding
+from ..sets.arrays import rounding
 from .budget import ENDLESS, Budget
 from .multipliers import admissible, best_multipliers, stationarity_of
 from .scalars import Determined, Frame, completed, frame_of

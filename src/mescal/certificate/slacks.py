@@ -4,7 +4,6 @@ Of the slacks s_j = 0 and s_j = max(0, -c_j) of an inequality the first costs fe
 """
 
 import itertools
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +33,6 @@ def choose_slack(
     project_tangent: Project,
     multipliers: Array | None = None,
     *,
-    project_tangent_jvp: Callable[[Array, Array], Array] | None = None,
     errors: Array | None = None,
 ) -> FirstOrder:
     """Slacks, 0 or max(0, -c_j) per inequality, with the smallest max(stationarity, feasibility).
@@ -45,7 +43,7 @@ def choose_slack(
     the best from three starts: all zero, all max(0, -c_j), and zero where ``|lam_j| > -c_j``. Setting a slack to zero never
     increases stationarity and never decreases feasibility, so only changes that reduce the larger of the two are tried.
     """
-    tangent = Tangent(gradient, jacobian, project_tangent, project_tangent_jvp, errors)
+    tangent = Tangent(gradient, jacobian, project_tangent, errors)
     choices = _Choices(tangent, tangent.vector(constraint), tangent.flags(inequality), multipliers)
     open_rows = np.flatnonzero(choices.inequality & (choices.constraint < 0))
     everything = np.zeros(tangent.rows, dtype=bool)

@@ -1,7 +1,7 @@
 """The projection of the Lagrangian's gradient onto the tangent cone, as a function of the multipliers, and its derivative.
 
-On a piece of a polyhedral cone P_T is linear, ``P_T(v) = D v``. D acts through `project_tangent_jvp` or through central
-differences of `project_tangent`, exact on a piece.
+On a piece of a polyhedral cone P_T is linear, ``P_T(v) = D v``. D acts through central differences of
+P_T, exact on a piece.
 """
 
 import math
@@ -42,7 +42,6 @@ class Tangent:
         gradient: Array,
         jacobian: Array,
         project: Project,
-        jvp: Callable[[Array, Array], Array] | None,
         errors: Array | None = None,
     ):
         self.gradient = np.asarray(gradient, dtype=np.float64)
@@ -60,7 +59,7 @@ class Tangent:
                 "finite derivatives",
                 "check x and the data",
             )
-        self.project, self.jvp = project, jvp
+        self.project = project
         self.rows = len(self.jacobian)
         self.scale = float(np.linalg.norm(self.gradient))
         self.lengths = np.linalg.norm(self.jacobian, axis=1)
@@ -89,9 +88,6 @@ class Tangent:
 
     def derivative(self, v: Array, projected: Array) -> Piece:
         """The derivative on the piece of v, or on one next to it."""
-        if self.jvp is not None:
-            columns = np.stack([np.asarray(self.jvp(v, row), dtype=np.float64) for row in self.jacobian], axis=1)
-            return Piece(columns, 1e-15, 0.0, self._is_linear(columns))
         given, given_projected = v, projected
         v = _balanced(projected, v - projected)
         projected = self._projected(v)

@@ -7,14 +7,11 @@ import typer
 from ..version import __version__
 from .certify import certify
 from .compare import compare
-from .datasets import datasets
 from .failure import Commands, reported
-from .problems import problems
+from .lists import datasets, problems, solvers
 from .report import report
 from .reproduce import reproduce
-from .resume import resume
-from .solve import solve
-from .solvers import solvers
+from .solve import resume, solve
 from .theory import theory
 from .tune import tune
 

@@ -12,7 +12,7 @@ from rich.text import Text
 from ..certificate import Certificate, Tolerance, certify as judge
 from ..errors import InputError
 from ..experiments import StoredRun, Task, load_run
-from ..experiments.compilation import keep_compilations
+from ..kept_programs import keep_compilations
 from ..problem import flatten_parameters
 from ..problem.statements.lifting import joined
 from . import options
@@ -36,16 +36,7 @@ def certify(
     tol_curvature: options.TolCurvature = None,
     tol_feasibility: options.TolFeasibility = None,
     tol_relative: options.TolRelative = None,
-    cone: Annotated[
-        str | None,
-        typer.Option(
-            "--cone",
-            metavar="NAME",
-            help=options.told("cone"),
-            show_default="the run's",
-            autocompletion=options.complete_cone,
-        ),
-    ] = None,
+    cone: Annotated[str | None, options.a_cone("the run's")] = None,
     alone: Annotated[
         bool, typer.Option("--alone", help="Use x alone: the judge finds multipliers and slacks itself.")
     ] = False,

@@ -17,77 +17,45 @@ from rich.text import Text
 from .. import problems
 from ..errors import InputError
 from ..experiments import StoredRun, Task, compare as rows_of, load_readable, own_solver, product
-from ..experiments.own_solver import SHOWN
+from ..experiments.own import SHOWN
 from ..experiments.table import HEAD, ComparisonRow, cells, latex, markdown, to_json
 from ..registry import unknown_name
 from . import options
 from .failure import CERTIFIED, FAILED
+from .progress import sweep_shown
 from .report import tell_left_out
 from .show import complaints, results
-from .sweeping import sweep_shown
 
 PLACE = HEAD.index("solver")  # the columns before it are those of a table's title
 REFERENCE = "spider"
 DIGEST = re.compile(rf"@[0-9a-f]{{{SHOWN}}}")  # of a user's own file, in the name of its solver
 SOLVERS = ["spider", "sg-hv-nc", "natasha2"]
+ASKED = "Solvers for the problems, with options as in spider,batch=16. Repeat it for more."
+OWN = "Solvers or baselines of your own for the problems, with options as above. Repeat it for more."
 
 
 def compare(
     what: Annotated[
         list[str],
-        typer.Argument(
-            metavar="RUN|PROBLEM",
-            help="Folders with stored runs; anything that is no folder is the name of a problem to be solved.",
-            autocompletion=options.complete_problem,
-            show_default=False,
+        options.a_problem(
+            "Folders with stored runs; anything that is no folder is the name of a problem to be solved.", "RUN|PROBLEM"
         ),
     ],
-    solver: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--solver",
-            "-s",
-            metavar="NAME",
-            help="Solvers for the problems, with options as in spider,batch=16. Repeat it for more.",
-            autocompletion=options.complete_solver,
-            show_default=", ".join(SOLVERS),
-        ),
-    ] = None,
-    solver_file: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--solver-file",
-            metavar="FILE.py:CLASS",
-            help="Solvers or baselines of your own for the problems, with options as above. Repeat it for more.",
-            show_default=False,
-        ),
-    ] = None,
+    solver: Annotated[list[str] | None, options.a_solver(ASKED, ", ".join(SOLVERS))] = None,
+    solver_file: Annotated[list[str] | None, options.a_file(*options.SOLVER_FILE, OWN)] = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Seeds 0, 1, ... for the problems.")] = 3,
-    tol: Annotated[
-        list[float] | None,
-        typer.Option("--tol", "-t", help="Tolerances for the problems. Repeat it for more.", show_default="0.01"),
-    ] = None,
+    tol: Annotated[list[float] | None, options.tolerances("Tolerances for the problems.", "0.01")] = None,
     assign: options.Set = None,
     outer: options.Outer = None,
     max_seconds: options.MaxSeconds = None,
-    exact: Annotated[
-        bool, typer.Option("--exact-history", help="Let the judge measure every outer iteration, for figures.")
-    ] = False,
+    exact: options.Exact = False,
     out: Annotated[
-        Path,
-        typer.Option("--out", "-o", parser=options.path, metavar="FOLDER", help="Where runs of problems are kept."),
+        Path, options.a_path("--out", "-o", metavar="FOLDER", help="Where runs of problems are kept.", default=True)
     ] = Path("runs"),
     jobs: options.Jobs = None,
     force: options.Force = False,
     to: Annotated[
-        str | None,
-        typer.Option(
-            "--to",
-            metavar="NAME",
-            help="The solver that the others are compared with.",
-            autocompletion=options.complete_solver,
-            show_default=REFERENCE,
-        ),
+        str | None, options.a_solver("The solver that the others are compared with.", REFERENCE, ("--to",))
     ] = None,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the table as Markdown.")] = False,
     as_latex: Annotated[bool, typer.Option("--latex", help="Print the table as LaTeX, for booktabs.")] = False,
@@ -110,12 +78,8 @@ def compare(
     mescal compare runs/a runs/b
     ```
     """
-    folders = [Path(text) for text in what if Path(text).is_dir()]
     names = [known_problem(text) for text in what if not Path(text).is_dir()]
-    runs, left_out = load_readable(folders, tasks=True) if folders else ([], {})
-    tell_left_out(left_out, False)
-    if changed := sum(not stored.current for stored in runs):
-        complaints().print(f"Made by code that has changed since: {changed} of these runs.", style="dim")
+    runs, complete = stored_runs([Path(text) for text in what if Path(text).is_dir()])
     asked = [with_options(text) for text in solver or SOLVERS]
     asked += [with_options(text, own_solver) for text in solver_file or []]
     texts, loop = options.assignments(assign, "--set"), options.outer(outer)
@@ -133,7 +97,7 @@ def compare(
             outer=loop,
         )
     ]
-    complete, reference = not left_out, compared_with(to, runs, tasks)
+    reference = compared_with(to, runs, tasks)
     if tasks:
         swept = sweep_shown(tasks, out, jobs, force, quiet or as_json)
         runs, complete = [*runs, *swept.runs], complete and not swept.failed
@@ -148,6 +112,15 @@ def compare(
         show_comparison(results(), rows, reference)
     certified = complete and all(row.certified == row.runs for row in rows)
     raise typer.Exit(CERTIFIED if certified else FAILED)
+
+
+def stored_runs(folders: Sequence[Path]) -> tuple[list[StoredRun], bool]:
+    """The runs of these folders, and whether none was left out; says what there is to say of them."""
+    runs, left_out = load_readable(folders, tasks=True) if folders else ([], {})
+    tell_left_out(left_out, False)
+    if changed := sum(not stored.current for stored in runs):
+        complaints().print(f"Made by code that has changed since: {changed} of these runs.", style="dim")
+    return runs, not left_out
 
 
 def compared_with(to: str | None, runs: Sequence[StoredRun], tasks: Sequence[Task]) -> str:

@@ -13,9 +13,7 @@ from ..certificate.second_order import CONES
 from ..checks import WORDS, from_text
 from ..curvature import Search
 from ..errors import InputError
-from ..experiments.own_file import OwnFile
-from ..experiments.own_problem import own_problem
-from ..experiments.own_solver import OwnSolver, own_solver
+from ..experiments.own import OwnFile, OwnSolver, own_problem, own_solver
 from ..experiments.task import method
 from ..files import as_path
 from ..run.settings import Outer as OuterSettings, Settings, help_of
@@ -30,6 +28,8 @@ def path(text: str) -> Path:
 
 
 DEFAULTS = Settings()
+WHICH_SOLVER = "The sub-solver; `mescal solvers` lists them."
+PROBLEM_FILE, SOLVER_FILE = ("--problem-file", "FILE.py:FUNCTION"), ("--solver-file", "FILE.py:CLASS")
 
 
 def told(name: str) -> str:
@@ -53,19 +53,39 @@ def complete_cone(incomplete: str) -> Iterable[str]:
     return [name for name in CONES if name.startswith(incomplete)]
 
 
+def a_problem(help: str, metavar: str = "PROBLEM") -> Any:
+    """An argument that names a problem."""
+    return typer.Argument(metavar=metavar, help=help, autocompletion=complete_problem, show_default=False)
+
+
+def a_solver(help: str, default: str | bool = True, flags: tuple[str, ...] = ("--solver", "-s")) -> Any:
+    """An option that names a solver or a baseline."""
+    return typer.Option(*flags, metavar="NAME", help=help, autocompletion=complete_solver, show_default=default)
+
+
+def a_file(flag: str, metavar: str, help: str) -> Any:
+    """An option that names what is in a user's own Python file."""
+    return typer.Option(flag, metavar=metavar, help=help, show_default=False)
+
+
+def a_path(*flags: str, metavar: str, help: str, default: str | bool = False) -> Any:
+    """An option that is a path."""
+    return typer.Option(*flags, parser=path, metavar=metavar, help=help, show_default=default)
+
+
+def a_cone(default: str) -> Any:
+    """An option that names a cone."""
+    return typer.Option("--cone", metavar="NAME", help=told("cone"), show_default=default, autocompletion=complete_cone)
+
+
+def tolerances(help: str, default: str) -> Any:
+    """An option with several tolerances."""
+    return typer.Option("--tol", "-t", help=f"{help} Repeat it for more.", show_default=default)
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines, and nothing else, on standard output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 Force = Annotated[bool, typer.Option("--force", help="Run again and replace what the folder holds.")]
-Solver = Annotated[
-    str,
-    typer.Option(
-        "--solver",
-        "-s",
-        metavar="NAME",
-        help="The sub-solver; `mescal solvers` lists them.",
-        autocompletion=complete_solver,
-    ),
-]
 Tol = Annotated[
     float,
     typer.Option(
@@ -129,23 +149,10 @@ Trust = Annotated[
     bool,
     typer.Option("--trust", help="Run the Python files that the run names for its problem and its solver: look first."),
 ]
-ProblemFile = Annotated[
-    str | None,
-    typer.Option(
-        "--problem-file",
-        metavar="FILE.py:FUNCTION",
-        help="The run's own problem, from a file that you name.",
-        show_default=False,
-    ),
-]
-SolverFile = Annotated[
-    str | None,
-    typer.Option(
-        "--solver-file",
-        metavar="FILE.py:CLASS",
-        help="The run's own solver, from a file that you name.",
-        show_default=False,
-    ),
+ProblemFile = Annotated[str | None, a_file(*PROBLEM_FILE, "The run's own problem, from a file that you name.")]
+SolverFile = Annotated[str | None, a_file(*SOLVER_FILE, "The run's own solver, from a file that you name.")]
+Exact = Annotated[
+    bool, typer.Option("--exact-history", help="Let the judge measure every outer iteration, for figures.")
 ]
 Outer = Annotated[
     list[str] | None,

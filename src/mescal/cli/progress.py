@@ -1,41 +1,41 @@
-"""What a person sees while a run goes on: a live panel on a terminal, a line per outer iteration elsewhere."""
+"""What a person sees while a run goes on: a live panel on a terminal, a line per outer iteration elsewhere.
+
+Of a sweep: how many runs are done, which are going on, and a line for each that ended.
+"""
 
 import math
+import os
+import threading
 import time
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
 
 from rich.console import Console, Group
 from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress as Bars, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
 from ..certificate import Tolerance
-from ..experiments import Task
-from ..experiments.compilation import kept_in
+from ..experiments import Swept, Task, load_run, sweep
 from ..experiments.table import count
-from ..report.bar import CELLS, Way
-from ..report.time_left import TimeLeft, about
+from ..kept_programs import keep_compilations, kept_in
+from ..report.bar import CELLS, TimeLeft, Way, about
 from ..run import Row
-from .show import complaints
+from .show import complaints, shown_path
 
 
-class Progress:
-    """Called with every row of a history; a context manager, since a live panel must be ended."""
+class Shown:
+    """A context manager that is shown while it lasts, where there is a terminal."""
 
-    def __init__(self, task: Task, quiet: bool = False, console: Console | None = None):
-        self.task, self.quiet = task, quiet
-        self.console = console or complaints()
-        self.left = TimeLeft(task.tolerance, task.max_seconds)
-        self.started = time.monotonic()
-        self.way = Way(task.tolerance)
-        self.far: dict[str, float] = {}
-        self.row: Row | None = None
-        live = self.console.is_terminal and not quiet
-        self.live = Live(self, console=self.console, refresh_per_second=8, transient=True) if live else None
-        self.spinner = Spinner("dots")
+    def __init__(self, console: Console, quiet: bool):
+        self.console, self.quiet = console, quiet
+        live = console.is_terminal and not quiet
+        self.live = Live(self, console=console, refresh_per_second=8, transient=True) if live else None  # pyright: ignore[reportArgumentType]
 
-    def __enter__(self) -> "Progress":
+    def __enter__(self) -> Self:
         if self.live is not None:
             self.live.start()
         return self
@@ -43,6 +43,20 @@ class Progress:
     def __exit__(self, *_: Any):
         if self.live is not None:
             self.live.stop()
+
+
+class Progress(Shown):
+    """Called with every row of a history."""
+
+    def __init__(self, task: Task, quiet: bool = False, console: Console | None = None):
+        super().__init__(console or complaints(), quiet)
+        self.task = task
+        self.left = TimeLeft(task.tolerance, task.max_seconds)
+        self.started = time.monotonic()
+        self.way = Way(task.tolerance)
+        self.far: dict[str, float] = {}
+        self.row: Row | None = None
+        self.spinner = Spinner("dots")
 
     def __call__(self, row: Row):
         """One more outer iteration."""
@@ -99,3 +113,67 @@ def line(row: Row, tolerance: Tolerance, left: float | None) -> str:
         parts.append(f"{name} {bound:9.2e} ({sign} {limit:g})" if math.isfinite(bound) else f"{name} not yet")
     parts.append(f"{row.seconds:.1f} s" + (f", {about(left)}" if left is not None else ""))
     return "  ".join(parts)
+
+
+class SweepProgress(Shown):
+    """Called by `sweep` from its own thread."""
+
+    def __init__(self, total: int, quiet: bool):
+        super().__init__(complaints(), quiet)
+        self.lock = threading.Lock()
+        self.running: dict[Path, str] = {}
+        self.kept = self.changed = 0
+        self.bars = Bars(SpinnerColumn(), MofNCompleteColumn(), TextColumn("runs"), BarColumn(32), TimeElapsedColumn())
+        self.bar = self.bars.add_task("", total=total)
+
+    def __exit__(self, *_: Any):
+        super().__exit__()
+        if self.kept and not self.quiet:
+            self.console.print(f"{self.kept} stored already and not run again.", style="dim")
+        if self.changed and not self.quiet:
+            self.console.print(f"{self.changed} made by code that has changed since, and run again.", style="dim")
+
+    def __call__(self, event: str, folder: Path, given: Task):
+        with self.lock:
+            if event == "started":
+                self.running[folder] = short(given)
+                return
+            if event == "changed":
+                self.changed += 1
+                return
+            self.running.pop(folder, None)
+            self.kept += event == "kept"
+            self.bars.advance(self.bar)
+        if event == "finished" and not self.quiet:
+            self.console.print(self._line(folder, given), soft_wrap=True)
+
+    def __rich__(self) -> Group:
+        with self.lock:
+            running = [Text(f"  {text}", "dim") for text in self.running.values()]
+        return Group(self.bars, *(running or [Text("  starting", "dim")]))
+
+    def _line(self, folder: Path, given: Task) -> Text:
+        result = load_run(folder).result
+        assert result is not None
+        verdict = (result.status.word, "green" if result.converged else "red")
+        told = f"{count(result.work.total)} evaluations"
+        if math.isfinite(result.objective):
+            told += f", objective {result.objective:.4g}"
+        return Text.assemble(verdict, f"  {short(given)}  ", (told, "dim"))
+
+
+def short(given: Task) -> str:
+    """A task in a few words."""
+    return f"{given.label} {given.solver_label} tol {given.tolerance} seed {given.seed}"
+
+
+def sweep_shown(tasks: Sequence[Task], root: Path, jobs: int | None, force: bool, quiet: bool) -> Swept:
+    """Run a sweep with its progress shown; failures are told at the end."""
+    keep_compilations()
+    groups = len({given.group for given in tasks})
+    processes = min(os.cpu_count() or 1, groups) if jobs is None else jobs
+    with SweepProgress(len(tasks), quiet) as watch:
+        swept = sweep(tasks, root, jobs=processes, force=force, watch=watch)
+    for folder, sentence in swept.failed.items():
+        watch.console.print(f"[red bold]failed[/] {shown_path(folder)}: {sentence}", soft_wrap=True)
+    return swept

@@ -16,29 +16,14 @@ from ..experiments.store import REPORT
 from . import options
 from .show import complaints, results, shown_path
 
+PLACE = "report.html in the folder given"
+
 
 def report(
     runs: options.Runs,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            parser=options.path,
-            metavar="FILE",
-            help="The page.",
-            show_default="report.html in the folder given",
-        ),
-    ] = None,
+    out: Annotated[Path | None, options.a_path("--out", "-o", metavar="FILE", help="The page.", default=PLACE)] = None,
     figures: Annotated[
-        Path | None,
-        typer.Option(
-            "--figures",
-            parser=options.path,
-            metavar="FOLDER",
-            help="Draw the figures as PNG and SVG, too.",
-            show_default=False,
-        ),
+        Path | None, options.a_path("--figures", metavar="FOLDER", help="Draw the figures as PNG and SVG, too.")
     ] = None,
     open_it: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     as_json: options.Json = False,

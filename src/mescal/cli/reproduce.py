@@ -1,6 +1,7 @@
 """`mescal reproduce`: the paper's section 5 with one command."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -8,15 +9,15 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from ..experiments import compare, reproduce as paper
+from ..experiments import StoredRun, compare, reproduce as paper
 from ..experiments.store import PAGE, REPORT
 from ..files import refuse_foreign, write_json, write_text
 from . import options
 from .compare import show_comparison
 from .failure import CERTIFIED, FAILED
+from .progress import sweep_shown
 from .report import reporting
 from .show import results, shown_path
-from .sweeping import sweep_shown
 
 # What is written beside the runs, and how it begins: other files of these names are not replaced.
 TABLES = {"table.md": b"# The paper's experiments", "table.json": b'{\n "rows": [', REPORT: PAGE}
@@ -31,9 +32,7 @@ def reproduce(
     ] = False,
     out: Annotated[
         Path,
-        typer.Option(
-            "--out", "-o", parser=options.path, metavar="FOLDER", help="Where runs, figures and the table go."
-        ),
+        options.a_path("--out", "-o", metavar="FOLDER", help="Where runs, figures and the table go.", default=True),
     ] = Path("runs/reproduce"),
     problem: Annotated[
         list[str] | None,
@@ -48,10 +47,7 @@ def reproduce(
     seeds: Annotated[
         int | None, typer.Option("--seeds", min=1, metavar="N", help="Seeds 0, 1, ...", show_default=str(paper.SEEDS))
     ] = None,
-    tol: Annotated[
-        list[float] | None,
-        typer.Option("--tol", "-t", help="Tolerances. Repeat it for more.", show_default="0.01 and 0.001"),
-    ] = None,
+    tol: Annotated[list[float] | None, options.tolerances("Tolerances.", "0.01 and 0.001")] = None,
     jobs: options.Jobs = None,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -88,17 +84,22 @@ def reproduce(
     if as_json:
         typer.echo(json.dumps(paper.summary(swept.runs) | {"certified": swept.certified}, indent=1))
     else:
-        console = results()
-        show_comparison(console, compare(swept.runs), "spider")
-        claims = Table(
-            title="Work over SPIDER's, beside the paper's text", box=SIMPLE_HEAD, title_justify="left", pad_edge=False
-        )
-        for name in ("problem", "solver", "paper, about", "measured"):
-            claims.add_column(name, justify="right" if name in ("paper, about", "measured") else "left")
-        for claim, measured in paper.checked(compare(swept.runs)):
-            claims.add_row(claim.problem, claim.solver, f"{claim.ratio:g}", f"{measured:.2g}")
-        if claims.row_count:
-            console.print(claims)
-        for file in written:
-            console.print(f"Wrote {shown_path(Path(file))}", soft_wrap=True)
+        _show(swept.runs, written)
     raise typer.Exit(CERTIFIED if swept.certified else FAILED)
+
+
+def _show(runs: Sequence[StoredRun], written: Sequence[Path | str]):
+    console = results()
+    rows = compare(runs)
+    show_comparison(console, rows, "spider")
+    claims = Table(
+        title="Work over SPIDER's, beside the paper's text", box=SIMPLE_HEAD, title_justify="left", pad_edge=False
+    )
+    for name in ("problem", "solver", "paper, about", "measured"):
+        claims.add_column(name, justify="right" if name in ("paper, about", "measured") else "left")
+    for claim, measured in paper.checked(rows):
+        claims.add_row(claim.problem, claim.solver, f"{claim.ratio:g}", f"{measured:.2g}")
+    if claims.row_count:
+        console.print(claims)
+    for file in written:
+        console.print(f"Wrote {shown_path(Path(file))}", soft_wrap=True)

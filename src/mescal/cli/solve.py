@@ -1,4 +1,4 @@
-"""`mescal solve`: one problem, one solver, one seed, into a run folder."""
+"""`mescal solve` and `mescal resume`: one problem, one solver, one seed, into a run folder; and from there to its end."""
 
 import json
 from pathlib import Path
@@ -8,12 +8,23 @@ import typer
 
 from .. import problems
 from ..errors import InputError
-from ..experiments import OwnProblem, OwnSolver, StoredRun, Task, own_problem, own_solver, run, task
-from ..experiments.compilation import keep_compilations
-from ..experiments.own_problem import literal
+from ..experiments import (
+    OwnProblem,
+    OwnSolver,
+    StoredRun,
+    Task,
+    load_run,
+    own_problem,
+    own_solver,
+    resume_run,
+    run,
+    task,
+)
+from ..experiments.own import literal
 from ..experiments.run import stored_run
 from ..experiments.store import RESULT
 from ..files import read_json
+from ..kept_programs import keep_compilations
 from ..run import Status
 from . import options
 from .failure import CERTIFIED, FAILED, INTERRUPTED
@@ -22,85 +33,35 @@ from .show import complaints, results, show_run, shown_path
 
 RUNS = Path("runs")
 DEFAULT = "auto"
+PLACE = "runs/PROBLEM/SOLVER/tol=/seed="
+OWN_PROBLEM = "Solve your own problem: the function returns (problem, x0)."
+OWN_SOLVER = "Solve with your own solver or baseline: a class with defaults."
 CHANGED = "{} was made by code that has changed since: it is run again."
 
 
 def solve(
-    problem: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="PROBLEM",
-            help="A named problem; `mescal problems` lists them.",
-            autocompletion=options.complete_problem,
-            show_default=False,
-        ),
-    ] = None,
-    solver: Annotated[
-        str | None,
-        typer.Option(
-            "--solver",
-            "-s",
-            metavar="NAME",
-            help="The sub-solver; `mescal solvers` lists them.",
-            autocompletion=options.complete_solver,
-            show_default=DEFAULT,
-        ),
-    ] = None,
+    problem: Annotated[str | None, options.a_problem("A named problem; `mescal problems` lists them.")] = None,
+    solver: Annotated[str | None, options.a_solver(options.WHICH_SOLVER, DEFAULT)] = None,
     tol: options.Tol = options.DEFAULTS.tol.gradient,
     seed: options.Seed = options.DEFAULTS.seed,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            parser=options.path,
-            metavar="FOLDER",
-            help="The run folder.",
-            show_default="runs/PROBLEM/SOLVER/tol=/seed=",
-        ),
+        Path | None, options.a_path("--out", "-o", metavar="FOLDER", help="The run folder.", default=PLACE)
     ] = None,
     force: options.Force = False,
     assign: options.Set = None,
-    problem_file: Annotated[
-        str | None,
-        typer.Option(
-            "--problem-file",
-            metavar="FILE.py:FUNCTION",
-            help="Solve your own problem: the function returns (problem, x0).",
-            show_default=False,
-        ),
-    ] = None,
-    solver_file: Annotated[
-        str | None,
-        typer.Option(
-            "--solver-file",
-            metavar="FILE.py:CLASS",
-            help="Solve with your own solver or baseline: a class with defaults.",
-            show_default=False,
-        ),
-    ] = None,
+    problem_file: Annotated[str | None, options.a_file(*options.PROBLEM_FILE, OWN_PROBLEM)] = None,
+    solver_file: Annotated[str | None, options.a_file(*options.SOLVER_FILE, OWN_SOLVER)] = None,
     option: options.Option = None,
     outer: options.Outer = None,
     tol_curvature: options.TolCurvature = None,
     tol_feasibility: options.TolFeasibility = None,
     tol_relative: options.TolRelative = None,
-    cone: Annotated[
-        str | None,
-        typer.Option(
-            "--cone",
-            metavar="NAME",
-            help=options.told("cone"),
-            show_default="what suits the problem",
-            autocompletion=options.complete_cone,
-        ),
-    ] = None,
+    cone: Annotated[str | None, options.a_cone("what suits the problem")] = None,
     max_seconds: options.MaxSeconds = None,
     max_work: options.MaxWork = None,
     max_outer: options.MaxOuter = options.DEFAULTS.max_outer,
     starts: options.Starts = options.DEFAULTS.starts.count,
-    exact: Annotated[
-        bool, typer.Option("--exact-history", help="Let the judge measure every outer iteration, for figures.")
-    ] = False,
+    exact: options.Exact = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ):
@@ -137,6 +98,47 @@ def solve(
         outer=options.outer(outer),
     )
     carry_out(given, RUNS / given.folder if out is None else out, force, as_json, quiet)
+
+
+def resume(
+    run: Annotated[Path, typer.Argument(parser=options.path, metavar="RUN", help="A run folder.", show_default=False)],
+    max_seconds: options.MaxSeconds = None,
+    max_work: options.MaxWork = None,
+    max_outer: Annotated[
+        int | None,
+        typer.Option("--max-outer", metavar="N", help="A new cap on outer iterations.", show_default="as it was"),
+    ] = None,
+    trust: options.Trust = False,
+    problem_file: options.ProblemFile = None,
+    solver_file: options.SolverFile = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+):
+    """Carry on a run that was killed, interrupted or, with a larger budget, stopped by one; a finished one is shown.
+
+    The run goes on from its newest checkpoint and ends as if it had never been stopped. A run that was killed before its
+    first checkpoint starts over: the same seed leads to the same end. A problem or a solver of somebody's own is a Python file
+    that is run: it has to be named, or the run trusted.
+
+    **Examples:**
+
+    ```text
+    mescal resume runs/a
+    mescal resume runs/a --max-seconds 3600
+    ```
+    """
+    limits = {"max_seconds": max_seconds, "max_work": max_work, "max_outer": max_outer}
+    stored = load_run(run)
+    given = Task.from_config(stored.config)
+    if stored.finished and not any(limits.values()):
+        return finish(stored, as_json, "This run has come to its end; nothing was run.")
+    if not stored.current and not quiet and not as_json:
+        complaints().print("The code has changed since this run began; it goes on with the code as it is.", style="dim")
+    named = options.named_files(problem_file, solver_file)
+    keep_compilations()
+    with Progress(given, quiet=quiet or as_json) as progress:
+        stored = resume_run(run, limits, progress=progress, trust=trust, named=named)
+    return finish(stored, as_json)
 
 
 def chosen_problem(name: str | None, file: str | None, assign: list[str] | None) -> dict[str, Any]:

@@ -10,21 +10,15 @@ from rich.table import Table
 from rich.text import Text
 
 from .. import problems, theory as theorems
-from ..experiments.compilation import keep_compilations
 from ..forms import plain
+from ..kept_programs import keep_compilations
 from . import options
 from .show import complaints, results
 
 
 def theory(
     problem: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="PROBLEM",
-            help="A named problem, to have its constants estimated and its work bounded.",
-            autocompletion=options.complete_problem,
-            show_default=False,
-        ),
+        str | None, options.a_problem("A named problem, to have its constants estimated and its work bounded.")
     ] = None,
     tol: options.Tol = options.DEFAULTS.tol.gradient,
     assign: options.Set = None,

@@ -9,21 +9,19 @@ from rich.table import Table
 
 from .. import problems
 from ..errors import InputError
-from ..experiments.compilation import keep_compilations
 from ..experiments.reproduce import PAPER
 from ..experiments.task import method
 from ..experiments.tune import MOST, Tuned, tune as search
 from ..forms import plain
+from ..kept_programs import keep_compilations
 from . import options
 from .failure import CERTIFIED, FAILED
 from .show import complaints, results
 
 
 def tune(
-    problem: Annotated[
-        str, typer.Argument(metavar="PROBLEM", help="A named problem.", autocompletion=options.complete_problem)
-    ],
-    solver: options.Solver = "spider-paper",
+    problem: Annotated[str, options.a_problem("A named problem.")],
+    solver: Annotated[str, options.a_solver(options.WHICH_SOLVER)] = "spider-paper",
     grid: Annotated[
         list[str] | None,
         typer.Option(

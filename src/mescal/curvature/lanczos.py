@@ -208,7 +208,9 @@ def restarted(krylov: Krylov, again: jax.Array) -> Krylov:
 def lanczos_step(krylov: Krylov, product: jax.Array, shift: jax.Array) -> tuple[Krylov, jax.Array]:
     """The step that follows from the product with the last row of the basis; and beta, 0 at a breakdown."""
     j, dtype = krylov.taken, product.dtype
-    known = (jnp.arange(krylov.basis.shape[0]) <= j).astype(dtype)  # later rows may be left over from a smaller batch
+    known = (jnp.arange(krylov.basis.shape[0], dtype=j.dtype) <= j).astype(
+        dtype
+    )  # later rows may be left over from a smaller batch
     alpha = krylov.basis[j] @ product
     w = product
     for _ in range(2):  # twice is enough

@@ -5,8 +5,7 @@ downloaded from their public source (`MESCAL_DATA_URL` names a mirror). To add a
 `DATASET`; names, the command line and the tests find it by themselves.
 """
 
-from .catalogue import about as about, load as load, names as names
-from .dataset import Dataset as Dataset, Declaration as Declaration
+from .dataset import Dataset as Dataset, Declaration as Declaration, about as about, load as load, names as names
 from .download import DownloadError as DownloadError
 from .parquet import convert_parquet as convert_parquet
 from .places import cache_folder as cache_folder

@@ -10,7 +10,7 @@ import zipfile
 import numpy as np
 
 from .dataset import Declaration, Encoded
-from .files import Files
+from .places import Files
 from .preprocess import design, levels, numbers, one_hot, read_columns, signs, standardise
 
 FILES = Files(

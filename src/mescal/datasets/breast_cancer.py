@@ -6,8 +6,8 @@ the error to be made rare. (scikit-learn codes it the other way: 0 for malignant
 
 import numpy as np
 
-from .bundled import bundled_file, load_bundled
 from .dataset import Declaration, Encoded
+from .places import bundled_file, load_bundled
 from .preprocess import ENCODINGS, encode_numbers, signs
 
 FILE = "breast_cancer.csv", "fed3eb72d0575ef6192293f5093c6e801b1476b577d0386bf4455504522172ed"

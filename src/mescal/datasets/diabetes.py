@@ -6,8 +6,8 @@ saying which is which.
 
 import numpy as np
 
-from .bundled import load_bundled
 from .dataset import Declaration, Encoded
+from .places import load_bundled
 from .preprocess import ENCODINGS, encode_numbers, signs
 
 

@@ -4,6 +4,7 @@ Everything happens in a temporary folder inside the cache, which is removed what
 complete and verified, or not there at all.
 """
 
+import hashlib
 import http.client
 import os
 import shutil
@@ -19,7 +20,6 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from ..errors import InputError
-from .places import sha256
 
 Report = Callable[[int, int | None], None]  # bytes so far, bytes in all (None: not known)
 
@@ -181,6 +181,12 @@ def _extract(opened: zipfile.ZipFile, name: str, digest: str, target: Path, url:
             f"sha256 {digest}",
             "try again later; if it stays so, the published file is not the one that results were computed with",
         )
+
+
+def sha256(path: Path) -> str:
+    """The checksum of a file, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager

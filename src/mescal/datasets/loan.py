@@ -10,7 +10,7 @@ import lzma
 import numpy as np
 
 from .dataset import Declaration, Encoded
-from .files import Files
+from .places import Files
 from .preprocess import (
     Indicators,
     design,

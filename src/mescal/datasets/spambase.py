@@ -3,7 +3,7 @@
 import numpy as np
 
 from .dataset import Declaration, Encoded
-from .files import Files
+from .places import Files
 from .preprocess import ENCODINGS, encode_numbers, signs
 
 FILES = Files(

@@ -12,16 +12,16 @@ experiments.tune(mescal.problems.get("neyman-pearson/breast-cancer"), "spider", 
 ```
 """
 
-from .own_problem import OwnProblem as OwnProblem, own_problem as own_problem
-from .own_solver import OwnSolver as OwnSolver, own_solver as own_solver
+from .own import OwnProblem as OwnProblem, OwnSolver as OwnSolver, own_problem as own_problem, own_solver as own_solver
 from .ray_executor import RayExecutor as RayExecutor
-from .readable import Readable as Readable, load_readable as load_readable
-from .result_file import About as About, Statement as Statement
+from .result_file import About as About, Size as Size
 from .resume import resume as resume, resume_run as resume_run
 from .run import run as run
 from .store import (
     SCHEMA as SCHEMA,
+    Readable as Readable,
     StoredRun as StoredRun,
+    load_readable as load_readable,
     load_run as load_run,
     load_runs as load_runs,
     write_config as write_config,

@@ -19,6 +19,7 @@ from typing import Any
 
 PACKAGE = Path(__file__).resolve().parents[1]
 ENGINE = ("sets", "problem", "oracle", "curvature", "theory", "certificate", "run", "datasets", "problems")
+SHARED = ("blas.py", "checks.py", "compiling.py")  # of the modules beside the rooms, those that numbers depend on
 ALGORITHMS = ("solvers", "baselines")
 LONG = 16  # digits
 _parsing = threading.Lock()  # a thread watches a sweep, and the parser of CPython 3.11 cannot be in two at once
@@ -46,7 +47,7 @@ def _digest(own: Path | None) -> str:
 
 def sources(own: Path | None) -> list[Path]:
     """The files that count for the algorithm of a file; None: for any."""
-    engine = [path for room in ENGINE for path in (PACKAGE / room).rglob("*.py")]
+    engine = [PACKAGE / name for name in SHARED] + [path for room in ENGINE for path in (PACKAGE / room).rglob("*.py")]
     if own is None:
         return sorted({*engine, *(path for room in ALGORITHMS for path in (PACKAGE / room).rglob("*.py"))})
     found, new = set(engine), [own, *engine]

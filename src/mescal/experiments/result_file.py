@@ -57,7 +57,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Statement:
+class Size:
     """The size of a problem: parameters, rows of its largest population (None: a stream), constraints, domain."""
 
     dimension: int
@@ -75,7 +75,7 @@ class About:
     description: str = ""
     optimum: float | None = None
     options: dict[str, Any] = field(default_factory=dict)
-    statement: Statement | None = None
+    statement: Size | None = None
     versions: dict[str, Any] = field(default_factory=versions)
     machine: dict[str, Any] = field(default_factory=machine)
     finished: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))

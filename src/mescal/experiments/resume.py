@@ -14,7 +14,7 @@ from ..run import Result, Row, checkpoint
 from ..run.resume import resume as resume_checkpoint
 from ..run.settings import check_limits
 from ..solvers import Solver
-from .own_file import OwnFile
+from .own import OwnFile
 from .run import CHECKPOINT, carry_on, reopen, run
 from .store import StoredRun, is_run, load_run, write_config
 from .task import CODE, Task

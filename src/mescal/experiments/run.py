@@ -12,7 +12,7 @@ from ..problem import Problem, flatten_parameters
 from ..problems import NamedProblem
 from ..run import Result, Row, checkpoint
 from ..run.resume import resume
-from .result_file import Part, Statement
+from .result_file import Part, Size
 from .store import FILES, PAGE, REPORT, RESULT, StoredRun, is_run, load_run, refuse_others, write_config, write_result
 from .task import CODE, NOT_ASKED, Task, code_now
 
@@ -149,17 +149,15 @@ def about(task: Task, named: NamedProblem) -> dict[str, Any]:
         "description": named.description,
         "optimum": named.optimum,
         "options": dict(task.options),
-        "statement": statement(named.problem, named.x0),
+        "statement": size_of(named.problem, named.x0),
     }
 
 
-def statement(problem: Problem, x0: Any) -> Statement:
+def size_of(problem: Problem, x0: Any) -> Size:
     """The size of a problem."""
     program, _ = problem.bind(x0)
     _, vector = flatten_parameters(x0)
     layout = program.layout
     rows = (part.stop - part.start for part in layout.slices)
     kinds = zip(layout.names, layout.kinds, rows, strict=True)
-    return Statement(
-        int(vector.size), program.population, tuple(Part(*kind) for kind in kinds), repr(problem.stated_domain)
-    )
+    return Size(int(vector.size), program.population, tuple(Part(*kind) for kind in kinds), repr(problem.stated_domain))

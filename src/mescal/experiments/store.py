@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -27,7 +27,7 @@ from ..errors import InputError
 from ..files import as_path, cannot_read, read_arrays, read_json, write_json, write_text, write_whole
 from ..run import History, Result, Status
 from .result_file import About, read_result, result_content
-from .task import CODE, CONFIG, check_config, code_now
+from .task import CODE, CONFIG, Task, check_config, code_now
 
 SCHEMA = 3
 RESULT, HISTORY, SOLUTION, REPORT = "result.json", "history.csv", "solution.npz", "report.html"
@@ -142,11 +142,40 @@ def load_runs(paths: Path | str | Iterable[Path | str]) -> list[StoredRun]:
 
     In the order in which they were given and, below one folder, of their names; each once.
     """
-    given = [paths] if isinstance(paths, (str, Path)) else list(paths)
-    folders: dict[Path, None] = {}
-    for path in given:
-        folders.update(dict.fromkeys(run_folders(path)))
-    return [load_run(folder) for folder in folders]
+    return [load_run(folder) for folder in _folders([paths] if isinstance(paths, (str, Path)) else paths)]
+
+
+class Readable(NamedTuple):
+    """The runs, and why others were left out, by folder."""
+
+    runs: list[StoredRun]
+    left_out: dict[Path, InputError]
+
+
+def load_readable(paths: Iterable[Path | str], tasks: bool = False) -> Readable:
+    """The runs of folders, as `load_runs` finds them; an error where there is but one and it cannot be read.
+
+    With `tasks`, those whose config.json is no whole task are left out as well: they can be shown and not compared.
+    """
+    folders = _folders(paths)
+    found = Readable([], {})
+    for folder in folders:
+        try:
+            stored = load_run(folder)
+            if tasks:
+                Task.from_config(stored.config)
+            found.runs.append(stored)
+        except InputError as error:
+            if len(folders) == 1:
+                raise
+            found.left_out[folder] = error
+    if not found.runs:
+        raise next(iter(found.left_out.values()))
+    return found
+
+
+def _folders(paths: Iterable[Path | str]) -> dict[Path, None]:
+    return dict.fromkeys(folder for path in paths for folder in run_folders(path))
 
 
 def run_folders(path: Path | str) -> list[Path]:

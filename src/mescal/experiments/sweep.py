@@ -28,9 +28,9 @@ from typing import Any
 from ..distribution import install
 from ..errors import InputError
 from ..files import LOCK, WriteError, as_path
+from ..kept_programs import keep_compilations, kept_in
 from ..run import Status
-from .compilation import keep_compilations, kept_in
-from .own_solver import OwnSolver
+from .own import OwnSolver
 from .run import clear, run, stored_run
 from .store import RESULT, StoredRun, load_run
 from .task import Task, task

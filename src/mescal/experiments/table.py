@@ -1,6 +1,7 @@
 """A comparison of stored runs: one row per problem, tolerance and solver, over the seeds; work as ratios to one solver.
 
-Medians are taken over certified runs alone: what a run without certificate spent says nothing about what it needs.
+Medians are taken over certified runs alone: what a run without certificate spent says nothing about what it needs. The table and
+the JSON of `mescal compare`, that of the reproduction and the comparison of a report's page are made from `METRICS`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -12,13 +13,46 @@ import numpy as np
 from ..certificate import Tolerance
 from ..forms import plain
 from ..run import Result
-from .metrics import METRICS
 from .store import StoredRun
 from .task import Task
 
 
 @dataclass(frozen=True)
-class Spread:
+class Metric:
+    """A number of a result that runs are compared by: tables show its median over certified runs.
+
+    - `name`: its name in JSON, and `head` in the terminal; None where a terminal has no room for it.
+    - `title`, `meaning`: its heading on a page, and what that means.
+    - `of`: the number; NaN where there is none.
+    - `kind`: how it is written: a count, seconds, or a number.
+    """
+
+    name: str
+    head: str | None
+    title: str
+    meaning: str
+    of: Callable[[Result], float]
+    kind: str = "number"
+
+
+METRICS = (
+    Metric("work", "work", "Work", "gradients + 2 Hessian-vector products per sample", lambda r: r.work.total, "count"),
+    Metric("seconds", "seconds", "Seconds", "without compilation", lambda r: r.seconds.running, "seconds"),
+    Metric("objective", "objective", "Objective", "", lambda r: r.objective),
+    Metric("hvps", "HVPs", "HVPs", "Hessian-vector products", lambda r: r.work.hvps, "count"),
+    Metric(
+        "relative_stationarity",
+        None,
+        "Relative stationarity",
+        "stationarity × max(1, |x|)",
+        lambda r: r.certificate.relative_stationarity.value,
+    ),
+    Metric("outer", "outer", "Outer iterations", "", lambda r: r.outer_iterations),
+)
+
+
+@dataclass(frozen=True)
+class Range:
     """Median, smallest and largest of some numbers."""
 
     median: float
@@ -26,7 +60,7 @@ class Spread:
     high: float
 
     @classmethod
-    def of(cls, numbers: Iterable[float]) -> "Spread | None":
+    def of(cls, numbers: Iterable[float]) -> "Range | None":
         """None of no numbers."""
         values = np.asarray(list(numbers), np.float64)
         return cls(float(np.median(values)), float(values.min()), float(values.max())) if values.size else None
@@ -45,11 +79,11 @@ class ComparisonRow:
     solver: str
     runs: int
     certified: int
-    medians: dict[str, Spread | None]
+    medians: dict[str, Range | None]
     ratio: float | None = None
 
     @property
-    def work(self) -> Spread | None:
+    def work(self) -> Range | None:
         """The metric that solvers are compared by."""
         return self.medians["work"]
 
@@ -124,7 +158,7 @@ WRITTEN: dict[str, Callable[[float], str]] = {
 
 def _row(label: str, tol: Tolerance, solver: str, results: list[Result]) -> ComparisonRow:
     good = [result for result in results if result.converged]
-    medians = {metric.name: Spread.of(map(metric.of, good)) for metric in METRICS}
+    medians = {metric.name: Range.of(map(metric.of, good)) for metric in METRICS}
     return ComparisonRow(label, tol, solver, len(results), len(good), medians)
 
 
@@ -134,7 +168,7 @@ def _with_ratio(row: ComparisonRow, base: float | None) -> ComparisonRow:
     return replace(row, ratio=row.work.median / base)
 
 
-def _spread(spread: Spread | None, text: Callable[[float], str], ranges: bool) -> str:
+def _spread(spread: Range | None, text: Callable[[float], str], ranges: bool) -> str:
     if spread is None:
         return "-"
     middle, low, high = text(spread.median), text(spread.low), text(spread.high)

@@ -15,9 +15,7 @@ from ..problems import NamedProblem
 from ..run import Result, minimize
 from ..run.settings import Outer, Settings
 from .code import code_of, code_of_all
-from .own_file import OwnFile
-from .own_problem import OwnProblem
-from .own_solver import OwnSolver
+from .own import OwnFile, OwnProblem, OwnSolver
 from .result_file import damaged
 
 CONFIG = "config.json"

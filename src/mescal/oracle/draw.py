@@ -35,7 +35,7 @@ def draw_rows(
     drawn: list[Rows | None] = [None] * len(program.families)
     if not wanted:
         return tuple(drawn)
-    positions = start + jnp.arange(count, dtype=jnp.uint32)
+    positions = jnp.asarray(start, jnp.uint32) + jnp.arange(count, dtype=jnp.uint32)
     # one call for all families: each would be one more generator to compile
     sources = [source for k in wanted for source in program.families[k].members]
     each = jax.random.wrap_key_data(jnp.stack([of_source(key, source) for source in sources]), impl=IMPL)

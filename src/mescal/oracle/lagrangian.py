@@ -14,8 +14,7 @@ import jax.numpy as jnp
 from ..errors import InputError
 from ..problem import Data, EqualityForm, Program, Rows
 from . import look
-from .access import replicated
-from .batch import masked, single_chunk, sum_over, sum_over_batch
+from .access import masked, replicated, single_chunk, sum_over, sum_over_batch
 from .draw import by_sample, draw_rows
 from .surrogates import Surrogate, shares
 from .work import Work, price
@@ -152,7 +151,7 @@ class Lagrangian(eqx.Module):
         evaluations = self.surrogate.draws + self._repeats(n)
         if self.surrogate.symmetrised and self.form.constraints:
             first = jax.jvp(lambda y: self._sum(y, key, n, 0), (z,), (v,))[1]
-            product = product + self._pull_second(z, self.penalty / 2 * first / n, key, n)
+            product = product + self._pull_second(z, self.penalty / 2 * first / jnp.asarray(n, z.dtype), key, n)
             evaluations += 2
         return product, self._work(n, "hvp", values=evaluations, gradients=evaluations, hvps=1)
 
@@ -226,7 +225,7 @@ class Lagrangian(eqx.Module):
 
     def constraint(self, z: jax.Array, key: jax.Array, n: Any) -> tuple[jax.Array, Work]:
         """The mean of C(z) over n samples: what the dual update needs."""
-        return self._sum(z, key, n, 0) / n, self._work(n, "value", values=1)
+        return self._sum(z, key, n, 0) / jnp.asarray(n, z.dtype), self._work(n, "value", values=1)
 
     def estimate(self, z: jax.Array, key: jax.Array, n: Any) -> tuple[Estimate, Work]:
         """Gradient (U-statistic), constraint and Jacobian from one batch in one pass; counts n gradients.
@@ -353,16 +352,6 @@ class Lagrangian(eqx.Module):
         objective, gradient = look.pulled(form.program, self.data, x, form.objective_scale, scaled)
         return objective * jnp.asarray(form.objective_scale, z.dtype), form.join(gradient, form.drop(weight))
 
-    def shifted(self, at: Exact, z: jax.Array, moved: jax.Array) -> Exact:
-        """The exact values at `moved`, which differs from z in its slacks alone: no pass over the data."""
-        assert at.jacobian is not None
-        change = at.jacobian @ (moved - z)  # c is linear in the slacks
-        gradient = at.gradient + self.penalty * (change @ at.jacobian)
-        value = (
-            at.value + (self.multipliers + self.penalty * at.constraint) @ change + self.penalty / 2 * change @ change
-        )
-        return Exact(value, gradient, at.constraint + change, at.jacobian)
-
     def exact_value(self, z: jax.Array) -> tuple[jax.Array, Work]:
         """L(z) from a full pass."""
         return self._combine(*self._exact_values(z)), self._work(self.population, "value", values=1, exact=True)
@@ -456,13 +445,16 @@ class Lagrangian(eqx.Module):
 
         def body(start, count, mask):
             rows, pull = jax.vjp(lambda y: self._constraint_rows(y, key, start, count, 1), z)
-            return pull(masked(jnp.broadcast_to(weight / n, rows.shape), mask))[0]
+            return pull(masked(jnp.broadcast_to(weight / jnp.asarray(n, z.dtype), rows.shape), mask))[0]
 
         return self._over_batch(body, n)
 
     def _repeats(self, n: Any) -> Any:
         """Values of C that are computed a second time because a batch does not fit into one micro-batch."""
-        return (n > self.micro) * 1 if self.surrogate.totalled == 0 else 0
+        if self.surrogate.totalled != 0:
+            return 0
+        over = n > self.micro
+        return int(over) if isinstance(over, bool) else over.astype(jnp.int32)
 
     def _gradient_work(self, n: Any) -> Work:
         return self._work(n, "gradient", values=self.surrogate.draws + self._repeats(n), gradients=1)

@@ -71,7 +71,7 @@ def linearise(program: Program, data: tuple[Data | None, ...], x: jax.Array, rou
     gradient, jacobian = jnp.zeros_like(x), jnp.zeros((c.size, x.size), x.dtype)
     slopes, rounding = (gradient, jacobian), None
     if program.fixed:
-        gradient, jacobian, slopes = _pulled_rows(pull, f, c, x, True, rounded)
+        gradient, jacobian, slopes = _pulled_rows(pull, c, x, True, rounded)
     if rounded is not None:
         unit, inner = fixed_unit(program, x.dtype), inner_unit(program.fixed, x.dtype)
         rounding = jax.tree.map(lambda size: unit * size, Rounding(*sizes, *slopes))
@@ -88,7 +88,7 @@ def linearise(program: Program, data: tuple[Data | None, ...], x: jax.Array, rou
 
         (f, c), pull, (ff, cc, *sizes) = jax.vjp(sums, x, has_aux=True)
         asked = asked[0] if asked else None
-        gradient, jacobian, slopes = _pulled_rows(pull, f, c, x, program.families[k].feeds_objective, asked)
+        gradient, jacobian, slopes = _pulled_rows(pull, c, x, program.families[k].feeds_objective, asked)
         moments = jnp.zeros((len(program.families), 2), x.dtype).at[k].set(jnp.stack([f, ff]))
         c, jacobian, cc = (program.spread(k, part, member) for part in (c, jacobian, cc))
         rounding = None
@@ -127,7 +127,7 @@ def _inside(shaken: Callable, x: jax.Array, rounded: Any) -> jax.Array:
     return _unless(rounded <= 0, lambda: magnitude(along, jnp.ones((), x.dtype)))
 
 
-def _pulled_rows(pull: Callable, f: jax.Array, c: jax.Array, x: jax.Array, feeds: bool, rounded: Any) -> tuple:
+def _pulled_rows(pull: Callable, c: jax.Array, x: jax.Array, feeds: bool, rounded: Any) -> tuple:
     """The gradient of f (zeros unless something feeds it) and the rows of J, from one pullback; and their magnitudes."""
 
     def pulled(row):

@@ -4,7 +4,6 @@ It owns what a solver should not have to know: scales, slacks and their geometry
 numpy's; what is compiled is the look, and whatever a solver compiles of its own around `lagrangian`.
 """
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -65,10 +64,6 @@ class Subproblem:
         self.columns = np.eye(len(self.scale))[:, self.inequality]  # where slacks are in the rows of c
         self._whole_space = isinstance(form.domain, Reals)
 
-    def smaller(self, micro: int) -> "Subproblem":
-        """The same with smaller micro-batches."""
-        return Subproblem(replace(self.lagrangian, micro=micro), self.looks, self.gives_jacobian)
-
     # ---- space
 
     def project(self, z: Array) -> Array:
@@ -108,11 +103,6 @@ class Subproblem:
         without = constraint[rows] - scale * z[self.parameters :]
         slack = np.maximum(0, -(without + self.multipliers[rows] / self.penalty) / scale)
         return np.concatenate([z[: self.parameters], slack]).astype(z.dtype)
-
-    @property
-    def slack_curvature(self) -> Array:
-        """The diagonal of the Hessian in the slacks."""
-        return self.penalty * self.scale[self.inequality] ** 2
 
     # ---- looks
 

@@ -39,8 +39,8 @@ def price(program: Any, kind: str, n: Any, values: Any = 0, gradients: Any = 0, 
     sampled = any(family.feeds_objective for family in families)
     return {
         f"{kind}_samples": thetas,
-        "objective_gradients": of_objective * sampled * (kind == "gradient"),
-        "objective_hvps": of_objective * sampled * (kind == "hvp"),
+        "objective_gradients": of_objective * int(sampled and kind == "gradient"),
+        "objective_hvps": of_objective * int(sampled and kind == "hvp"),
         "constraint_values": of_constraints * rows * values,
         "constraint_gradients": of_constraints * rows * gradients,
         "constraint_hvps": of_constraints * rows * hvps,

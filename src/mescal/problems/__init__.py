@@ -4,6 +4,13 @@
 file with a `PROBLEMS`; names, the command line and the tests find them by themselves.
 """
 
-from .catalogue import about as about, get as get, names as names, parse as parse
-from .named import Entry as Entry, NamedProblem as NamedProblem, Statement as Statement
-from .parameter import Parameter as Parameter
+from .named import (
+    Entry as Entry,
+    Instance as Instance,
+    NamedProblem as NamedProblem,
+    Parameter as Parameter,
+    about as about,
+    get as get,
+    names as names,
+    parse as parse,
+)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..problem import E, Problem
 from ..sets import Box
-from .named import Entry, Statement
+from .named import Entry, Instance
 from .noise import SIGMA, gaussian
 
 TOTAL = 2.4
@@ -32,14 +32,14 @@ def noisy_sum(x, zeta):
     return jnp.sum(x) + zeta
 
 
-def build(*, sigma: float) -> Statement:
+def build(*, sigma: float) -> Instance:
     """Started in the middle of the feasible set."""
     if sigma:
         f, total = E(noisy_objective, over=gaussian(sigma, (4,))), E(noisy_sum, over=gaussian(sigma, ()))
     else:
         f, total = E(objective), E(jnp.sum)
     problem = Problem(f, {"sum": total == TOTAL}, Box(-1.0, 1.0))
-    return Statement(problem, np.full(4, TOTAL / 4, np.float32), -1.96, np.array([1, 1, 0.2, 0.2]))
+    return Instance(problem, np.full(4, TOTAL / 4, np.float32), -1.96, np.array([1, 1, 0.2, 0.2]))
 
 
 PROBLEMS = (

@@ -28,8 +28,7 @@ import numpy as np
 from .. import datasets
 from ..problem import E, Problem
 from .linear_model import DTYPE, encoding_of, score
-from .named import Entry, Statement
-from .parameter import Parameter
+from .named import Entry, Instance, Parameter
 
 RHO = Parameter(2.0, "the scale beyond which the loss is truncated", low=1e-6)
 START = 20.0  # the length of x0
@@ -57,13 +56,13 @@ def start(d: int, dtype: str) -> np.ndarray:
     return np.full(d, START / np.sqrt(d), dtype)
 
 
-def build(dataset: str, *, tau: float, rho: float, group: str, encoding: str, dtype: str) -> Statement:
+def build(dataset: str, *, tau: float, rho: float, group: str, encoding: str, dtype: str) -> Instance:
     """The problem on a data set."""
     data = datasets.load(dataset, encoding=encoding, dtype=dtype)
     population = data.features[data.population]
     target = population[data.in_group(group)[data.population]]
     labelled = (data.features[data.labelled], data.labels[data.labelled])
-    return Statement(fairness_problem(labelled, population, target, tau, rho), start(population.shape[1], dtype))
+    return Instance(fairness_problem(labelled, population, target, tau, rho), start(population.shape[1], dtype))
 
 
 SHARED = "Logistic model whose rate for a target group is at least tau times the population's."

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..problem import E, Problem
-from .named import Entry, Statement
+from .named import Entry, Instance
 from .noise import SIGMA, gaussian
 
 
@@ -78,7 +78,7 @@ CLASSICS = {
 }
 
 
-def build(number: int, *, sigma: float) -> Statement:
+def build(number: int, *, sigma: float) -> Instance:
     """A classic with noise of the given size."""
     classic = CLASSICS[number]
     n, m = len(classic.x0), jax.eval_shape(classic.equations, np.asarray(classic.x0)).size
@@ -89,7 +89,7 @@ def build(number: int, *, sigma: float) -> Statement:
             E(classic.noisy_objective, over=gaussian(sigma, (n,))),
             {"equations": E(classic.noisy_equations, over=gaussian(sigma, (m,), (m, n))) == 0},
         )
-    return Statement(problem, np.array(classic.x0, np.float32), classic.optimum, np.array(classic.solution, float))
+    return Instance(problem, np.array(classic.x0, np.float32), classic.optimum, np.array(classic.solution, float))
 
 
 PROBLEMS = tuple(

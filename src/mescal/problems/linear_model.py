@@ -8,7 +8,7 @@ Functions live at module level: two problems that share them share their compile
 import jax
 
 from ..datasets import about
-from .parameter import Parameter
+from .named import Parameter
 
 DTYPE = Parameter(
     "float32",

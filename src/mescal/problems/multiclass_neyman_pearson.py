@@ -16,8 +16,7 @@ import numpy as np
 from ..problem import E, Problem
 from ..sets import Box
 from .linear_model import DTYPE
-from .named import Entry, Statement
-from .parameter import Parameter
+from .named import Entry, Instance, Parameter
 
 RADIUS = 50.0  # of the box: scores of +-1 are saturated long before
 
@@ -29,7 +28,7 @@ def beaten(x, row):
     return jnp.sum((1 - own) * jax.nn.sigmoid(scores - own @ scores))
 
 
-def build(*, classes: int, rows: int, d: int, rate: float, distance: float, seed: int, dtype: str) -> Statement:
+def build(*, classes: int, rows: int, d: int, rate: float, distance: float, seed: int, dtype: str) -> Instance:
     """The problem with as many rows in every class."""
     rng = np.random.default_rng(seed)
     centres = rng.standard_normal((classes, d))
@@ -44,7 +43,7 @@ def build(*, classes: int, rows: int, d: int, rate: float, distance: float, seed
 
     over = [members(k) for k in range(classes)]
     limits = {f"class {k + 1}": E(beaten, over=over[k]) <= rate for k in range(1, classes)}
-    return Statement(Problem(E(beaten, over=over[0]), limits, Box(-RADIUS, RADIUS)), np.zeros(classes * (d + 1), dtype))
+    return Instance(Problem(E(beaten, over=over[0]), limits, Box(-RADIUS, RADIUS)), np.zeros(classes * (d + 1), dtype))
 
 
 PROBLEMS = (

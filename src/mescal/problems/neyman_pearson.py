@@ -12,15 +12,14 @@ import numpy as np
 from .. import datasets
 from ..problem import E, Problem
 from .linear_model import DTYPE, encoding_of, miss, score
-from .named import Entry, Statement
-from .parameter import Parameter
+from .named import Entry, Instance, Parameter
 
 
-def build(dataset: str, *, tau: float, encoding: str, dtype: str) -> Statement:
+def build(dataset: str, *, tau: float, encoding: str, dtype: str) -> Instance:
     """The problem on a data set."""
     data = datasets.load(dataset, encoding=encoding, dtype=dtype)
     problem = Problem(E(miss, over=data.positives), {"false positives": E(score, over=data.negatives) <= tau})
-    return Statement(problem, np.zeros(data.features.shape[1], dtype))
+    return Instance(problem, np.zeros(data.features.shape[1], dtype))
 
 
 def _entry(dataset: str, tau: float, optimum: float | None = None) -> Entry:

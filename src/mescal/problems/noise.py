@@ -5,7 +5,7 @@ import functools
 import jax
 
 from ..problem import Sampler
-from .parameter import Parameter
+from .named import Parameter
 
 SIGMA = Parameter(0.1, "the standard deviation of the noise; 0 makes the noisy terms deterministic", low=0)
 

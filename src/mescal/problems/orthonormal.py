@@ -13,9 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..problem import E, Problem, Sampler
-from .named import Entry, Statement
+from .named import Entry, Instance, Parameter
 from .noise import SIGMA, gaussian
-from .parameter import Parameter
 
 WEIGHTS = (1.0, 0.5)
 
@@ -54,11 +53,11 @@ def stream(d: int) -> Sampler:
     return Sampler(draw)
 
 
-def build(*, d: int, sigma: float) -> Statement:
+def build(*, d: int, sigma: float) -> Instance:
     """The problem in dimension d."""
     constraint = E(noisy_gram, over=gaussian(sigma, (3,))) if sigma else E(gram)
     axes = np.eye(d)
-    return Statement(
+    return Instance(
         Problem(E(negative_trace, over=stream(d)), {"orthonormal": constraint == 0}),
         axes[:, [0, 2]].astype(np.float32),
         optimum=-(1 + 0.6 / 2) / 2,

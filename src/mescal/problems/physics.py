@@ -22,8 +22,7 @@ import numpy as np
 
 from ..problem import E, Problem
 from .linear_model import DTYPE
-from .named import Entry, Statement
-from .parameter import Parameter
+from .named import Entry, Instance, Parameter
 
 PLASTIC = 1.3247179572447460  # g^3 = g + 1
 
@@ -92,7 +91,7 @@ def off(sizes, w, row):
     return (network(sizes, w, p) - value) ** 2
 
 
-def helmholtz(*, width: int, points: int, bound: float, seed: int, dtype: str) -> Statement:
+def helmholtz(*, width: int, points: int, bound: float, seed: int, dtype: str) -> Instance:
     """One constraint: the boundary."""
     sizes, inside = (2, width, width, 1), (2 * square(points) - 1).astype(dtype)
     s = 2 * equidistant(max(1, points // 8)) - 1
@@ -103,10 +102,10 @@ def helmholtz(*, width: int, points: int, bound: float, seed: int, dtype: str) -
         E(partial(helmholtz_residual, sizes, size), over=inside),
         {"boundary": E(partial(off, sizes), over=(edge, np.zeros(len(edge), dtype))) <= bound},
     )
-    return Statement(problem, start(sizes, seed, dtype))
+    return Instance(problem, start(sizes, seed, dtype))
 
 
-def burgers(*, width: int, points: int, bound: float, nu: float, seed: int, dtype: str) -> Statement:
+def burgers(*, width: int, points: int, bound: float, nu: float, seed: int, dtype: str) -> Instance:
     """Two constraints: where time begins, and where the place ends."""
     sizes, inside = (2, width, width, 1), (square(points) * [2, 1] - [1, 0]).astype(dtype)
     s = equidistant(max(1, points // 4))
@@ -119,7 +118,7 @@ def burgers(*, width: int, points: int, bound: float, nu: float, seed: int, dtyp
             "ends": E(partial(off, sizes), over=(ends, np.zeros(len(ends), dtype))) <= bound,
         },
     )
-    return Statement(problem, start(sizes, seed, dtype))
+    return Instance(problem, start(sizes, seed, dtype))
 
 
 COMMON = {

@@ -19,9 +19,8 @@ import numpy as np
 
 from ..errors import InputError
 from ..problem import E, Problem, Sampler
-from .named import Entry, Statement
+from .named import Entry, Instance, Parameter
 from .noise import SIGMA, gaussian
-from .parameter import Parameter
 
 
 def negative_rayleigh(x, a):
@@ -79,14 +78,14 @@ def axis_stream(d: int, gap: float) -> Sampler:
     return Sampler(draw)
 
 
-def build(version: str, *, d: int, start: int, gap: float, sigma: float) -> Statement:
+def build(version: str, *, d: int, start: int, gap: float, sigma: float) -> Instance:
     """The problem, started at eigenvector number `start`; 0 is the leading one."""
     if start >= d:
         raise InputError(f"start={start} with d={d}", "an eigenvector's number, below d", "choose a smaller start")
     basis = orthogonal(d, start) if version == "dense" else np.eye(d)
     samples = dense_stream(d, start, gap) if version == "dense" else axis_stream(d, gap)
     length = E(noisy_squared_length, over=gaussian(sigma, ())) if sigma else E(squared_length)
-    return Statement(
+    return Instance(
         Problem(E(negative_rayleigh, over=samples), {"length": length == 1}),
         basis[:, start].astype(np.float32),
         optimum=-0.5,

@@ -8,7 +8,7 @@ moves x1 alone: at the start no sample has a gradient along the way out, and a f
 import numpy as np
 
 from ..problem import E, Problem
-from .named import Entry, Statement
+from .named import Entry, Instance
 from .noise import SIGMA, gaussian
 
 
@@ -42,13 +42,13 @@ def noisy_circle(x, zeta):
     return circle(x) + zeta
 
 
-def build_free(*, sigma: float) -> Statement:
+def build_free(*, sigma: float) -> Instance:
     """Without constraints."""
     objective = E(noisy_free_objective, over=gaussian(sigma, ())) if sigma else E(free_objective)
-    return Statement(Problem(objective), np.zeros(2, np.float32), -0.25, np.array([0.0, 1.0]))
+    return Instance(Problem(objective), np.zeros(2, np.float32), -0.25, np.array([0.0, 1.0]))
 
 
-def build_circle(*, sigma: float) -> Statement:
+def build_circle(*, sigma: float) -> Instance:
     """On the unit circle."""
     if sigma:
         objective = E(noisy_circle_objective, over=gaussian(sigma, (), role="objective"))
@@ -56,7 +56,7 @@ def build_circle(*, sigma: float) -> Statement:
     else:
         objective, constraint = E(circle_objective), E(circle) == 0
     solution = np.full(2, 0.5**0.5)
-    return Statement(Problem(objective, {"circle": constraint}), np.array([1, 0], np.float32), -0.25, solution)
+    return Instance(Problem(objective, {"circle": constraint}), np.array([1, 0], np.float32), -0.25, solution)
 
 
 PROBLEMS = (

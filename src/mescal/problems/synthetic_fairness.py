@@ -8,14 +8,13 @@ import numpy as np
 
 from .fairness import RHO, fairness_problem, start
 from .linear_model import DTYPE
-from .named import Entry, Statement
-from .parameter import Parameter
+from .named import Entry, Instance, Parameter
 
 SHARPNESS = 3.0  # deviation of the log-odds: labels neither noise nor certain
 SHARE = 0.28  # |A_tar| / |A|, as in the paper's bank problem
 
 
-def build(*, rows: int, d: int, tau: float, rho: float, seed: int, dtype: str) -> Statement:
+def build(*, rows: int, d: int, tau: float, rho: float, seed: int, dtype: str) -> Instance:
     """The problem with |D| = |A| = rows."""
     from scipy.special import expit  # here, and not above: the catalogue imports this file for every problem
 
@@ -33,7 +32,7 @@ def build(*, rows: int, d: int, tau: float, rho: float, seed: int, dtype: str) -
     labels = np.where(rng.uniform(size=rows) < chance, 1, -1).astype(dtype)
     lowest = np.argsort(population @ (w + v), kind="stable")[: max(1, round(SHARE * rows))]
     problem = fairness_problem((labelled, labels), population, population[np.sort(lowest)], tau, rho)
-    return Statement(problem, start(d, dtype))
+    return Instance(problem, start(d, dtype))
 
 
 PROBLEMS = (

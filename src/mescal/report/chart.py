@@ -5,10 +5,10 @@ import math
 import numpy as np
 
 from .colours import LOOKS
-from .curves import MARKERS, Curve, columns
 from .markup import script_json, tag, text
 from .numbers import axis_labels, number, tick, tick_labels
 from .panels import AGAINST, Drawn, Panel
+from .run_view import MARKERS, Curve, columns
 
 WIDTH, HEIGHT = 380, 250
 LEFT, RIGHT, TOP, BOTTOM = 56, 368, 10, 210

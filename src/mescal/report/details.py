@@ -6,7 +6,7 @@ from typing import Any
 from .grouping import Group
 from .markup import definitions, tag, text
 from .numbers import count, number, seconds, short
-from .view import View
+from .run_view import RunView
 
 HIDDEN = ("schema",)
 
@@ -36,7 +36,7 @@ def facts(group: Group) -> str:
     return definitions(marked, class_="facts")
 
 
-def size(view: View) -> str:
+def size(view: RunView) -> str:
     """The size of the problem: parameters, rows, constraints."""
     statement = None if view.about is None else view.about.statement
     if statement is None:

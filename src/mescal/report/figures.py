@@ -18,11 +18,10 @@ from ..errors import InputError
 from ..experiments.store import StoredRun
 from ..files import as_path, refuse_foreign, write_whole
 from .colours import LOOKS
-from .curves import MARKERS, columns
 from .grouping import Group, arrange
 from .numbers import axis_labels, tick_labels
 from .panels import AGAINST, FINE, Panel, markers, panels, seeds, source
-from .view import MEASURES
+from .run_view import MARKERS, MEASURES, columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

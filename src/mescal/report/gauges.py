@@ -13,8 +13,8 @@ from .grouping import Group, Series
 from .markup import tag, text
 from .numbers import number, tick
 from .panels import FINE
+from .run_view import RunView
 from .scales import DECADES, Scale, log_scale, signed_scale
-from .view import View
 
 WIDTH, LABELS, RIGHT, ROW = 380, 92, 366, 21
 
@@ -52,7 +52,7 @@ def _card(group: Group, measure: str) -> str:
     )
 
 
-def _parts(view: View) -> str:
+def _parts(view: RunView) -> str:
     """What the paper's measure of feasibility is made of."""
     return "" if view.result is None else f"made of {view.result.certificate.parts}"
 

@@ -9,7 +9,7 @@ from ..errors import InputError, InputTypeError
 from ..experiments.store import StoredRun
 from .colours import in_order, looks
 from .numbers import short
-from .view import View
+from .run_view import RunView
 
 APART = (
     "seed",
@@ -27,10 +27,10 @@ class Series:
 
     label: str
     look: int
-    views: tuple[View, ...]
+    views: tuple[RunView, ...]
 
     @property
-    def ended(self) -> tuple[View, ...]:
+    def ended(self) -> tuple[RunView, ...]:
         """The runs that have a result."""
         return tuple(view for view in self.views if view.ended)
 
@@ -45,12 +45,12 @@ class Group:
     series: tuple[Series, ...]
 
     @property
-    def views(self) -> tuple[View, ...]:
+    def views(self) -> tuple[RunView, ...]:
         """All runs."""
         return tuple(view for series in self.series for view in series.views)
 
     @property
-    def ended(self) -> tuple[View, ...]:
+    def ended(self) -> tuple[RunView, ...]:
         """The runs that have a result."""
         return tuple(view for view in self.views if view.ended)
 
@@ -76,8 +76,8 @@ def arrange(runs: Sequence[StoredRun]) -> list[Group]:
                 "stored runs, as `experiments.sweep` and `experiments.load_run` return them",
                 "`experiments.load_run(FOLDER)` reads a run; `mescal report FOLDER` does all of it",
             )
-    views = [View(run) for run in runs]
-    grouped: dict[tuple[str, str, Tolerance], list[View]] = {}
+    views = [RunView(run) for run in runs]
+    grouped: dict[tuple[str, str, Tolerance], list[RunView]] = {}
     for view in views:
         grouped.setdefault((view.problem, _text(view.parameters), view.tolerance), []).append(view)
     named = {key: _series_labels(members) for key, members in grouped.items()}
@@ -96,16 +96,16 @@ def arrange(runs: Sequence[StoredRun]) -> list[Group]:
     ]
 
 
-def _problem_label(view: View, views: list[View]) -> str:
+def _problem_label(view: RunView, views: list[RunView]) -> str:
     """The problem, with the parameters in which other runs of the same problem differ."""
     others = [other.parameters for other in views if other.problem == view.problem]
     differ = {k: v for k, v in view.parameters.items() if any(other.get(k) != v for other in others)}
     return _with(view.problem, differ)
 
 
-def _series_labels(views: list[View]) -> dict[str, list[View]]:
+def _series_labels(views: list[RunView]) -> dict[str, list[RunView]]:
     """Series of a group by their label: the solver, with the settings in which its runs differ beside the seed."""
-    series: dict[str, list[View]] = {}
+    series: dict[str, list[RunView]] = {}
     for view in views:
         same = [other.config for other in views if other.solver == view.solver]
         differ = {

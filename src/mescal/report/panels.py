@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .curves import MARKERS, Band, Curve, band
 from .grouping import Group, Series
+from .run_view import MARKERS, MEASURES, Band, Curve, band
 from .scales import DECADES, Scale, linear_scale, log_scale, signed_scale
-from .view import MEASURES
 
 EXACT = {
     "curvature": ("Minimum eigenvalue", "of the augmented Lagrangian's Hessian"),

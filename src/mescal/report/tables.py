@@ -11,12 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..certificate.certificate import MEASURES
-from ..experiments.metrics import METRICS, Metric
-from ..experiments.table import Spread
+from ..experiments.table import METRICS, Metric, Range
 from .grouping import Group, Series
 from .markup import tag, text
 from .numbers import count, number, seconds, work_tick
-from .view import View
+from .run_view import RunView
 
 MOST_ROWS = 12  # of all constraints; of more, those that are violated and those with the largest multipliers are listed
 MOST_LETTERS = 20  # of a name that stay together
@@ -134,7 +133,7 @@ WRITTEN = {"count": (count, work_tick), "seconds": (seconds, seconds), "number":
 
 def _median(series: Series, metric: Metric) -> tuple[float, str]:
     """The median over certified runs, and their range in words where there is one."""
-    spread = Spread.of(view.number(metric.of) for view in series.views if view.certified)
+    spread = Range.of(view.number(metric.of) for view in series.views if view.certified)
     if spread is None:
         return math.nan, ""
     low, high = map(WRITTEN[metric.kind][1], (spread.low, spread.high))
@@ -177,7 +176,7 @@ def every_run(groups: Sequence[Group]) -> str:
     return table([*_where(groups), *EVERY], rows, "Every run: certificates, work and time")
 
 
-def _every(series: Series, view: View, head: bool) -> list[str]:
+def _every(series: Series, view: RunView, head: bool) -> list[str]:
     return [
         word(series.label, dot(series), head=head),
         figure(view.seed, lambda v: f"{v:.0f}"),
@@ -192,7 +191,7 @@ def _every(series: Series, view: View, head: bool) -> list[str]:
     ]
 
 
-def _measure(view: View, name: str) -> str:
+def _measure(view: RunView, name: str) -> str:
     """A measure of the certificate, marked where its bound misses the tolerance."""
     missed = name in view.checks and not view.checks[name].met
     value = view.number(lambda result: getattr(result.certificate, name))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from .grouping import Group, Series
 from .markup import tag, text
 from .numbers import number
-from .view import View
+from .run_view import RunView
 
 
 def verdict(groups: Sequence[Group]) -> str:
@@ -58,7 +58,7 @@ def _explanation(groups: Sequence[Group]) -> str:
 
 def _not_certified(group: Group, series: Series) -> list[str]:
     """A sentence for every status without a certificate: whose, what happened, what to do."""
-    reasons: dict[tuple[str, str], list[View]] = {}
+    reasons: dict[tuple[str, str], list[RunView]] = {}
     for view in series.views:
         if not view.certified:
             reasons.setdefault(_reason(view), []).append(view)
@@ -70,13 +70,13 @@ def _not_certified(group: Group, series: Series) -> list[str]:
     return items
 
 
-def _story(views: Sequence[View]) -> str:
+def _story(views: Sequence[RunView]) -> str:
     """Which measures are missed, if the run is one, and what to do."""
     failing = _failing(views[0]) if len(views) == 1 else ""
     return f"{text(failing)} <em>What to do:</em> {text(_reason(views[0])[1])}"
 
 
-def _reason(view: View) -> tuple[str, str]:
+def _reason(view: RunView) -> tuple[str, str]:
     if view.result is None:
         return (
             "It has no result: it is still running, or was stopped.",
@@ -85,7 +85,7 @@ def _reason(view: View) -> tuple[str, str]:
     return view.result.status.sentence, view.result.status.advice
 
 
-def _failing(view: View) -> str:
+def _failing(view: RunView) -> str:
     """The measures that miss their tolerance, in words."""
     return " ".join(
         f"{check.name.capitalize()} {number(check.bound)} is {'below' if check.sign == '>=' else 'above'} {number(check.limit)}."

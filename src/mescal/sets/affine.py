@@ -8,9 +8,8 @@ from jaxtyping import PyTree
 from numpy.typing import ArrayLike
 
 from ..errors import InputError
+from .arrays import size, stored_array
 from .base import ConvexSet
-from .parameters import stored_array
-from .points import size
 from .tangent_cone import TangentCone
 
 NEAREST = 1e-6  # what rounding may turn equations by: so far off X the judge projects a point

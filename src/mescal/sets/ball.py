@@ -10,9 +10,8 @@ from jaxtyping import PyTree
 from numpy.typing import ArrayLike
 
 from ..errors import InputError
+from .arrays import flattened, host_flat, norm, ravel_pair, rounding, stored, stored_array
 from .base import ConvexSet
-from .parameters import flattened, stored, stored_array
-from .points import host_flat, norm, ravel_pair, rounding
 from .tangent_cone import TangentCone
 
 

@@ -10,8 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, PyTree
 
 from ..errors import InputError, InputTypeError
-from .parameters import shown
-from .points import norm
+from .arrays import norm, shown
 from .tangent_cone import TangentCone
 
 

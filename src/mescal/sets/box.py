@@ -7,9 +7,8 @@ from jaxtyping import Array, Bool, PyTree
 from numpy.typing import ArrayLike
 
 from ..errors import InputError
+from .arrays import host_leaves, matched, size, stored
 from .base import ConvexSet
-from .parameters import matched, stored
-from .points import host_leaves, size
 from .tangent_cone import TangentCone
 
 

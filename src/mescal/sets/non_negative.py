@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from .arrays import host_leaves
 from .base import ConvexSet
-from .points import host_leaves
 from .tangent_cone import TangentCone
 
 

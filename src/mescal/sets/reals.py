@@ -3,8 +3,8 @@
 import numpy as np
 from jaxtyping import PyTree
 
+from .arrays import size
 from .base import ConvexSet
-from .points import size
 from .tangent_cone import TangentCone
 
 

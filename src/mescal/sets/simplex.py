@@ -8,9 +8,8 @@ from jaxtyping import PyTree
 from numpy.typing import ArrayLike
 
 from ..errors import InputError
+from .arrays import host_flat, rounding, stored_array
 from .base import ConvexSet
-from .parameters import stored_array
-from .points import host_flat, rounding
 from .tangent_cone import TangentCone
 
 
@@ -45,7 +44,8 @@ class Simplex(ConvexSet):
         wide = jnp.promote_types(flat.dtype, jnp.result_type(float))
         # The shift changes nothing but the rounding, which is then relative to the differences.
         shifted = (flat - jax.lax.stop_gradient(jnp.max(flat))).astype(wide)
-        nearest = projections.projection_simplex(shifted, total.astype(wide)).astype(flat.dtype)
+        with jax.numpy_dtype_promotion("standard"):
+            nearest = projections.projection_simplex(shifted, total.astype(wide)).astype(flat.dtype)
         clipped = jnp.maximum(flat, 0)
         inside = jnp.abs(jnp.sum(clipped) - total) <= rounding(x) * total
         # Outside of the derivative: that of `clipped` would forget that the set is flat.

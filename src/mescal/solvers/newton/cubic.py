@@ -60,7 +60,7 @@ def cubic_step(
 def in_krylov_space(krylov: Krylov, length: jax.Array, rho: jax.Array) -> jax.Array:
     """y, zero in the dimensions that were not reached."""
     taken = jnp.arange(krylov.diagonal.size) < krylov.taken
-    top = 2 * jnp.max(jnp.abs(krylov.diagonal) * taken) + 4 * krylov.scale + 1
+    top = 2 * jnp.max(jnp.where(taken, jnp.abs(krylov.diagonal), 0)) + 4 * krylov.scale + 1
     padded = _matrix(krylov) + jnp.diag(jnp.where(taken, 0, top))  # apart, and above all others
     values, vectors = jnp.linalg.eigh(padded)
     return jnp.where(taken, vectors @ cubic_minimiser(values, length * vectors[0], rho), 0)

@@ -60,7 +60,7 @@ def sufficient_step(model: Model, solve: Solve) -> tuple[Step, jax.Array, Work]:
             lambda: (jnp.zeros_like(g), Work.zero()),
         )
         good = (size > 0) & (jnp.linalg.norm(fresh - step.product) <= TEST * jnp.linalg.norm(g))
-        share = size.astype(g.dtype) / more
+        share = size.astype(g.dtype) / more.astype(g.dtype)
         pooled = eqx.tree_at(lambda s: s.product, step, share * step.product + (1 - share) * fresh)
         step, spent = jax.lax.cond(good, lambda: (step, Work.zero()), lambda: solve(blocks, more, pooled))
         return blocks, jnp.where(good, size, more), step, good, work + drawn + checked + spent

@@ -1,21 +1,28 @@
-"""A user's own Python file that a run needs: named `path/to/file.py:name`, known by its digest, run on the user's word.
+"""A user's own Python file that a run needs, for its problem or its solver: `path/to/file.py:name`, known by its digest.
 
 What the name stands for is had by running the file. That is done where the user named the file; one that a stored run names is
 run on the user's word alone, since a folder from elsewhere can name any file.
 """
 
+import ast
 import hashlib
+import inspect
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, Self
 
+from ..baselines import Baseline
 from ..errors import InputError
 from ..files import as_path, cannot_read
 from ..forms import APART
+from ..problem import Problem
+from ..problems import Instance, NamedProblem
+from ..registry import is_complete, make, unknown_name
+from ..solvers import Solver
 
 
 @dataclass(frozen=True)
@@ -133,3 +140,95 @@ def _content(path: Path) -> bytes:
 
 def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
+
+
+@dataclass(frozen=True)
+class OwnProblem(OwnFile):
+    """Where a user's problem is written."""
+
+    what: ClassVar[str] = "problem"
+    kind: ClassVar[str] = "function"
+    returns: ClassVar[str] = "that returns (problem, x0)"
+    flag: ClassVar[str] = "--problem-file"
+    example: ClassVar[str] = "my_problem.py:make"
+
+    def make(self, parameters: Mapping[str, Any]) -> NamedProblem:
+        """Run the function."""
+        builder = self._builder()
+        try:
+            inspect.signature(builder).bind(**parameters)
+        except TypeError as error:
+            raise InputError(
+                f"{self.place} cannot be called with {dict(parameters)}: {error}",
+                f"the parameters {inspect.signature(builder)}",
+                "give every parameter without a default, as in --set name=value",
+            ) from None
+        made = self.guarded(lambda: builder(**parameters))
+        if isinstance(made, Instance):
+            made = made.problem, made.x0
+        if not (isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], Problem)):
+            raise InputError(
+                f"{self.place} returned {type(made).__name__}",
+                "a pair: a mescal.Problem and its initial parameters",
+                "end the function with `return problem, x0`",
+            )
+        problem, x0 = made
+        first = (inspect.getdoc(builder) or "").partition("\n")[0]
+        return NamedProblem(self.name, problem, x0, dict(parameters), first, None, None, "critical")
+
+    def _builder(self) -> Callable[..., Any]:
+        module = self.module()
+        functions = {key: value for key, value in vars(module).items() if inspect.isfunction(value)}
+        if self.function not in functions:
+            raise unknown_name(f"function in {self.place.partition(':')[0]}", self.function, functions)
+        return functions[self.function]
+
+
+def own_problem(text: str) -> OwnProblem:
+    """The problem that `path.py:function` names. Reads the file but runs nothing."""
+    return OwnProblem.named(text)
+
+
+def literal(text: str) -> Any:
+    """A parameter of a user's function from text: a Python literal, otherwise the text itself."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+IN_DOUBT = "write a class with a `name`, derived from one of mescal.solvers or mescal.baselines"
+SHOWN = 8  # digits of the file's digest: a changed file makes other runs, in other folders and rows of a table
+
+
+@dataclass(frozen=True)
+class OwnSolver(OwnFile):
+    """Where a user's solver is written."""
+
+    what: ClassVar[str] = "solver"
+    kind: ClassVar[str] = "class"
+    returns: ClassVar[str] = "of a solver, whose settings have defaults"
+    flag: ClassVar[str] = "--solver-file"
+    example: ClassVar[str] = "my_solver.py:MySolver"
+
+    @property
+    def name(self) -> str:
+        """With the beginning of the digest."""
+        return f"{self.place}@{self.sha256[:SHOWN]}"
+
+    def make(self, options: Mapping[str, Any]) -> Solver | Baseline:
+        """Run the file, and make a solver with these settings."""
+        module = self.module()
+        known = {
+            key: value
+            for key, value in vars(module).items()
+            if is_complete(value, Solver) or is_complete(value, Baseline)
+            if value.__module__ == module.__name__
+        }
+        kind = f"solver in {self.place.partition(':')[0]}"
+        return self.guarded(lambda: make(kind, self.function, known, options, IN_DOUBT))
+
+
+def own_solver(text: str) -> OwnSolver:
+    """The solver that `path.py:Class` names. Reads the file but runs nothing."""
+    return OwnSolver.named(text)
