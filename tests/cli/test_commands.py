@@ -13,8 +13,7 @@ from mescal.cli.compare import show_comparison
 from mescal.cli.options import solver_options
 from mescal.errors import InputError
 from mescal.experiments import product
-from mescal.experiments.metrics import METRICS
-from mescal.experiments.table import ComparisonRow, Spread
+from mescal.experiments.table import METRICS, ComparisonRow, Spread
 
 pytestmark = pytest.mark.quick
 
