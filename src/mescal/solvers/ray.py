@@ -37,8 +37,8 @@ class Ray:
     violation: np.ndarray
 
     def __str__(self) -> str:
-        few = {"threshold": SHOWN, "edgeitems": SHOWN // 2, "max_line_width": 1000}
-        along = np.array2string(self.direction, precision=4, separator=", ", **few)
+        with np.printoptions(precision=4, threshold=SHOWN, edgeitems=SHOWN // 2, linewidth=1000):
+            along = str(self.direction)
         values = ", ".join(f"{f:.4g} at t = {t:.4g}" for t, f in zip(self.lengths, self.objective, strict=True))
         kept = f"; violation {self.violation.max():.2g} at most" if self.violation.any() else ""
         return f"x + t {along}: objective {values}{kept}"
