@@ -27,7 +27,7 @@ def time_for(here: Setup) -> Budget:
 
 
 def cannot_decide(here: Setup, state: State, certificate: Certificate) -> bool:
-    """Whether nothing is missing but to know the curvature, for legs that all ended at this point, judged from other starts each."""
+    """Whether nothing is missing but to know the curvature, for legs that all ended here, each judged from other starts."""
     open_ones = [check for check in certificate.checks(here.settings.tol) if not check.met]
     if here.looks is None or any(check.name != "curvature" or check.refuted for check in open_ones):
         return False
