@@ -13,7 +13,7 @@ from mescal.cli.compare import show_comparison
 from mescal.cli.options import solver_options
 from mescal.errors import InputError
 from mescal.experiments import product
-from mescal.experiments.table import METRICS, ComparisonRow, Spread
+from mescal.experiments.table import METRICS, ComparisonRow, Range
 
 pytestmark = pytest.mark.quick
 
@@ -128,7 +128,7 @@ def test_compare_sweeps_and_then_reads_what_it_stored(mescal):
 @pytest.mark.parametrize(("terminal", "ranges"), [(True, False), (False, True)])
 def test_a_comparison_is_never_cut(terminal, ranges):
     """A terminal without room for the ranges shows medians; a pipe has lines as long as they need to be."""
-    spread = Spread(123_456.0, 12_345.0, 1_234_567.0)
+    spread = Range(123_456.0, 12_345.0, 1_234_567.0)
     medians = dict.fromkeys((metric.name for metric in METRICS), spread)
     row = ComparisonRow("saddles/circle", Tolerance(0.1, 0.1), "sg-hv-nc,batch=16", 3, 3, medians, 1.0)
     console = Console(file=io.StringIO(), force_terminal=terminal, width=110, no_color=True)

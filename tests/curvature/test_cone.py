@@ -67,11 +67,14 @@ def adversary(H, cone, tolerance, rng):
     return eigen
 
 
-@pytest.mark.parametrize("trials", [200, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("trials", [200, pytest.param(1100, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("solver", ["exact", "adversary"])
 def test_nothing_is_never_wrong_and_directions_are_feasible(solver, trials):
-    """The lemma with failure 0: not one miss. At most 2^k eigenproblems, far fewer on average."""
-    rng, nodes, most = np.random.default_rng(5), 0, 0
+    """The lemma with failure 0: not one miss. At most 2^k - 1 eigenproblems (a last sign condition is void), far fewer on average.
+
+    Six in a hundred trials make the cone {0}: 1,100 make more than 1,000 cones.
+    """
+    rng, nodes, most, cones = np.random.default_rng(5), 0, 0, 0
     for trial in range(trials):
         cone, judged = random_cone(rng)
         t = float(rng.choice([0.01, 0.3]))
@@ -80,15 +83,15 @@ def test_nothing_is_never_wrong_and_directions_are_feasible(solver, trials):
             continue
         eigen = exactly(H) if solver == "exact" else adversary(H, cone, t, rng)
         found = ConeSearch(nodes=200)(eigen, cone, t)
-        assert found.proved and found.nodes <= 2**cone.weak and (cone.weak > 1 or found.nodes <= 1)
-        nodes, most = nodes + found.nodes, most + 2**cone.weak
+        assert found.proved and found.nodes <= max(1, 2**cone.weak - 1)
+        nodes, most, cones = nodes + found.nodes, most + 2**cone.weak, cones + 1
         if found.direction is None:
             assert LEVELS[trial % len(LEVELS)] >= -1, f"trial {trial}: {cone.weak} rows, {found}"
         else:
             u = found.direction
             assert judged.violation(u) <= 1e-8 and np.linalg.norm(u) == pytest.approx(1)
             assert u @ H @ u <= -t / 2
-    assert nodes < most / 2
+    assert nodes < most / 2 and cones > 0.91 * trials
 
 
 def test_pruning_at_the_tolerance_itself_would_lose_directions(monkeypatch):

@@ -60,6 +60,8 @@ def test_a_ray_shows_it(name):
         assert result.status is Status.UNBOUNDED and not result.converged, f"{name} {solver}: {result}"
         check_ray(case, result)
     assert "falls without end" in str(result) and result.status.final
+    for told in (str(result), result.explain(), result._repr_html_()):
+        assert f"{result.ray.objective[-1]:.4g} at t = {result.ray.lengths[-1]:.4g}" in told
 
 
 @pytest.mark.parametrize("name", ["x", "-x^2", "along an equality"])

@@ -86,6 +86,36 @@ def test_minimize_works_over_a_projection(solver):
     np.testing.assert_allclose(result.x, 0.5, atol=1e-6)
 
 
+SADDLES = {  # objective, projection, start, minimiser
+    "on a bound": (lambda x: -x[0] * x[1] + jnp.sum(x**4) / 4, lambda x: jnp.maximum(x, 0), [0.0, 0.0], [1.0, 1.0]),
+    "inside": (lambda x: x[1] ** 2 - x[0] ** 2 + x[0] ** 4, lambda x: jnp.clip(x, -1, 1), [0.0, 0.0], [0.5**0.5, 0.0]),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "solver"), [("on a bound", "spider"), ("on a bound", "null-space"), ("inside", "newton-cg")]
+)
+def test_saddles_are_left(name, solver):
+    """Nothing is proved of their cones; the direction of the lowest curvature is tried all the same, and projected."""
+    f, project, start, minimiser = SADDLES[name]
+    problem = mescal.Problem(E(lambda x: f(x)), domain=Projected(project))
+    result = mescal.minimize(problem, np.array(start, np.float32), solver=solver, tol=0.01, max_outer=10)
+    assert result.converged, result
+    np.testing.assert_allclose(np.abs(result.x), minimiser, atol=0.02)
+
+
+def test_where_nothing_can_be_proved_it_is_said_what_would_help():
+    """(1, 0) minimises x1^2 - x0^2 on the unit ball, and the judge, who knows no row there, sees all of space."""
+    ball = Projected(lambda x: x / jnp.maximum(1, jnp.linalg.norm(x)))
+    problem = mescal.Problem(E(lambda x: x[1] ** 2 - x[0] ** 2), domain=ball)
+    result = mescal.minimize(problem, np.zeros(2, np.float32), tol=0.01)
+    np.testing.assert_allclose(np.abs(result.x), [1, 0], atol=1e-3)
+    assert result.status is mescal.Status.UNDECIDED and result.missing == (
+        "curvature -2 (not >= -0.01), not known well enough",
+    )
+    assert "would tell more" in result.certificate.warnings[-1]
+
+
 @pytest.mark.parametrize("project", [unit_box, Box(0.0, 0.5).project, functools.partial(jnp.clip, min=0.0, max=0.5)])
 def test_a_projection_is_an_argument_of_compiled_programs(project):
     """As solvers of every kind pass it."""

@@ -126,3 +126,17 @@ def test_many_weak_rows_are_left_before_the_judge_is_asked(solver):
     )
     result = mescal.minimize(problem, np.zeros(12, np.float32), solver=solver, tol=TOL)
     assert result.converged and result.outer_iterations == 1 and result.objective < -0.5, result
+
+
+def test_a_cone_of_which_the_minimum_is_only_bracketed_is_no_certificate_and_soon_over():
+    """Two of Horn's matrices: 0 minimises on x >= 0, and no sum of a positive semidefinite and a nonnegative matrix shows it."""
+    gap = np.abs(np.subtract.outer(np.arange(5), np.arange(5)))
+    horn = np.where(np.isin(gap, (1, 4)), -1.0, 1.0) + 0.02 * np.eye(5)
+    problem = mescal.Problem(
+        E(lambda x, H=jnp.float32(np.kron(np.eye(2), horn)): x @ H @ x / 2), {}, sets.NonNegative()
+    )
+    result = mescal.minimize(problem, np.zeros(10, np.float32), solver="newton-cg", tol=TOL)
+    assert result.status is mescal.Status.UNDECIDED and result.outer_iterations <= 10, result
+    assert result.certificate.curvature.lower < -TOL <= result.certificate.curvature.upper
+    (missing,) = result.missing
+    assert missing.startswith("curvature") and missing.endswith("not known well enough")

@@ -11,7 +11,7 @@ import pytest
 import mescal
 from mescal import E, sets
 
-PRACTICAL = ("spider", "sg-hv-nc", "natasha2", "scr", "newton-cg", "auto")
+PRACTICAL = tuple(name for name in mescal.solvers.names() if mescal.solvers.get(name).mode == "practical")
 
 
 def at_zero(slope):

@@ -65,5 +65,5 @@ def assemble(
         work=work,
         terms={name: constraint.terms_at(at) for name, constraint in request.problem.constraints.items()},
     )
-    sentences = diagnose(certificate, request.tolerance or DEFAULT_TOLERANCE, request.moved, point)
+    sentences = diagnose(certificate, request.tolerance or DEFAULT_TOLERANCE, request.moved, point, tangent is not None)
     return replace(certificate, warnings=sentences)

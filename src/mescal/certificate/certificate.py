@@ -145,7 +145,7 @@ class Certificate:
     active_bounds: int
     penalty: float
     confidence: float | None
-    # of the most negative curvature found on `cone`, in the flat parameters, where that is < 0
+    # of the most negative curvature found on `cone`, in the flat parameters, where that is < 0; of all of space over `Projected`
     direction: np.ndarray | None = field(default=None, metadata=APART)
     warnings: tuple[str, ...] = ()
     work: Tally = field(default_factory=Tally)

@@ -12,8 +12,8 @@ IRREGULAR = 1e-3  # |P_T(-J'c)| / |c| below this: the violation cannot be reduce
 RANK = 1e-8  # smallest over largest singular value of the Jacobian below this: multipliers are not unique
 
 
-def diagnose(certificate: Certificate, tolerance: Tolerance, moved: float, point: At) -> tuple[str, ...]:
-    """The warnings that a certificate carries."""
+def diagnose(certificate: Certificate, tolerance: Tolerance, moved: float, point: At, known: bool) -> tuple[str, ...]:
+    """The warnings that a certificate carries; `known` says whether the tangent cone of the set is."""
     sentences = []
     if not np.isfinite(certificate.objective.value):
         sentences.append(
@@ -54,5 +54,10 @@ def diagnose(certificate: Certificate, tolerance: Tolerance, moved: float, point
         sentences.append(
             f"The curvature is only known to lie in [{measured.lower:.3g}, {measured.upper:.3g}], which contains the "
             "tolerance: this is no proof either way."
+            + (
+                ""
+                if known
+                else " A set of `mescal.sets` that has its rows, or constraints in its place, would tell more."
+            )
         )
     return tuple(sentences)

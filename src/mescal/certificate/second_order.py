@@ -230,7 +230,7 @@ def on_cone(
         found = replace(found, upper=np.inf, how=how)
     if situation.tangent is None and name != "whole":
         how = f"{found.how}; a bound, on all directions: the tangent cone of the set is not known"
-        return Curvature(found.lower, found.lower, np.inf, how, None)
+        return replace(found, value=found.lower, upper=np.inf, how=how)
     return found
 
 

@@ -4,6 +4,7 @@ Of the slacks s_j = 0 and s_j = max(0, -c_j) of an inequality the first costs fe
 """
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,8 +44,50 @@ def choose_slack(
     the best from three starts: all zero, all max(0, -c_j), and zero where ``|lam_j| > -c_j``. Setting a slack to zero never
     increases stationarity and never decreases feasibility, so only changes that reduce the larger of the two are tried.
     """
-    tangent = Tangent(gradient, jacobian, project_tangent, errors)
-    choices = _Choices(tangent, tangent.vector(constraint), tangent.flags(inequality), multipliers)
+    given = None if multipliers is None else np.asarray(multipliers, dtype=np.float64)
+
+    def on(rows: Array) -> _Choices:
+        """With these rows of c alone."""
+        off = None if errors is None else errors[rows]
+        tangent = Tangent(gradient, jacobian[rows], project_tangent, off)
+        return _Choices(tangent, constraint[rows], inequality[rows], None if given is None else given[rows])
+
+    whole = Tangent(gradient, jacobian, project_tangent, errors)
+    constraint, inequality = whole.vector(constraint), whole.flags(inequality)
+    given = None if given is None else whole.vector(given)
+    near = _near(on, constraint, inequality)
+    found = _best(on(near))
+    lam, slack = np.zeros(whole.rows), np.where(near, 0.0, -constraint)
+    lam[near], slack[near] = found.multipliers, found.slack
+    return FirstOrder(lam, slack, found.stationarity, found.feasibility)
+
+
+def _near(on: "Callable[[Array], _Choices]", constraint: Array, inequality: Array) -> Array:
+    """Rows without those inequalities whose slack is max(0, -c_j) in the best choice, where there are many: -c_j alone is more than
+    the measure of some choice. The more of the nearest have none, the smaller is stationarity: bisection for the best of these.
+    """
+    closed = ~(inequality & (constraint < 0))
+    order = np.flatnonzero(~closed)
+    if len(order) <= ENUMERATED:
+        return np.ones(len(constraint), dtype=bool)
+    order, bound = order[np.argsort(-constraint[order], kind="stable")], np.inf
+    few, most = 0, len(order)
+    count = 0
+    while few <= most:
+        rows = closed.copy()
+        rows[order[:count]] = True
+        choices = on(rows)
+        seen = choices.measure(np.zeros(int(rows.sum()), dtype=bool))
+        bound = min(bound, max(seen.stationarity, seen.feasibility) + choices.tie)
+        few, most = (count + 1, most) if seen.stationarity > seen.feasibility else (few, count - 1)
+        most = min(most, int(np.count_nonzero(-constraint[order] <= bound)))
+        count = (few + most) // 2
+    return closed | (-constraint <= bound)
+
+
+def _best(choices: "_Choices") -> FirstOrder:
+    """The best choice for the rows that there are."""
+    tangent = choices.tangent
     open_rows = np.flatnonzero(choices.inequality & (choices.constraint < 0))
     everything = np.zeros(tangent.rows, dtype=bool)
     everything[open_rows] = True

@@ -35,6 +35,7 @@ def result_card(result: Result) -> str:
     parts = [
         tag("p", mark(result.converged) + text(verdict), class_="head"),
         "" if result.converged else tag("p", text(result.status)),
+        "" if result.ray is None else tag("p", text(result.ray), class_="soft"),
         tag("p", f"Objective <b>{number(result.objective, 6)}</b>. {text(promise(found))}"),
         measures(found, tol),
         constraints([row for row, _ in result.held], [price for _, price in result.held], tol),

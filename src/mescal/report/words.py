@@ -60,6 +60,7 @@ def explain(result: Result) -> str:
     size_of = sum(np.size(leaf) for leaf in _leaves(result.x))
     verdict = "is certified" if result.converged else "is NOT certified"
     claim = f"A point of {size_of} parameters {verdict} to the tolerance {tol}. {result.status}"
+    claim += "" if result.ray is None else f" It is {result.ray}."
     parts = [claim, *_about(found, tol, result.converged), _run(result), _limits(found, result)]
     return "\n\n".join(parts)
 

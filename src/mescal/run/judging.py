@@ -13,6 +13,7 @@ from .setup import Setup
 from .state import Reading, State
 
 STALLED = 8  # outer iterations without progress in feasibility before its regularity is measured
+TRIES = 8  # legs that end at one point whose curvature cannot be told, until a run does
 PROGRESS = 0.9  # factor that counts as progress
 # What the judge has in any case: a share of `max_seconds`, and the most that this can be, in seconds.
 LEAST, AT_MOST = 0.1, 2.0
@@ -23,6 +24,15 @@ def time_for(here: Setup) -> Budget:
     limit = here.settings.max_seconds
     least = min(LEAST * limit, AT_MOST)
     return Budget.of(limit - here.clock.here, lambda: here.signals.asked, least)
+
+
+def cannot_decide(here: Setup, state: State, certificate: Certificate) -> bool:
+    """Whether nothing is missing but to know the curvature, for legs that all ended here, each judged from other starts."""
+    open_ones = [check for check in certificate.checks(here.settings.tol) if not check.met]
+    if here.looks is None or any(check.name != "curvature" or check.refuted for check in open_ones):
+        return False
+    last = state.history.rows[-TRIES:]
+    return len(last) == TRIES and len({row.objective for row in last}) == 1
 
 
 def judge(

@@ -11,7 +11,7 @@ import numpy as np
 from ..certificate import Certificate
 from ..solvers.base import BROKEN, RUNAWAY
 from .inward import narrower
-from .judging import has_stalled, is_infeasible, judge, kink_beside, last_judgement, refused
+from .judging import cannot_decide, has_stalled, is_infeasible, judge, kink_beside, last_judgement, refused
 from .leg import to_its_end
 from .limits import called_off, used_up
 from .method import Method
@@ -110,7 +110,9 @@ def _look_at(
         if is_infeasible(found):
             return replace(state, multipliers=reading.multipliers), found, Status.INFEASIBLE
         state = narrower(here, replace(state, work=state.work + found.work))
-    state = method.learn(here, state, oracle, reading, certificate)
+    stood, state = state.z, method.learn(here, state, oracle, reading, certificate)
+    if certificate is not None and np.array_equal(state.z, stood) and cannot_decide(here, state, certificate):
+        return replace(state, multipliers=reading.multipliers), certificate, Status.UNDECIDED
     state = replace(state, outer=state.outer + 1)
     stop = used_up(here.settings, here.clock, here.signals, state.work) or stop
     _save(here, state, force=stop is not None)

@@ -195,6 +195,8 @@ class Result:
         ]
         if self.missing:
             lines.insert(1, f"  missing: {'; '.join(self.missing)}")
+        if self.ray is not None:
+            lines.insert(1, f"  {self.ray}")
         if self.spread is not None:
             lines.append(f"  {self.spread}")
         if self.reason:

@@ -30,6 +30,11 @@ class Status(Enum):
         "Unbounded: from the returned point the objective falls without end along a feasible ray, `result.ray`.",
         "Bound x by a domain, or check the sign of the objective and the direction of the constraints.",
     )
+    UNDECIDED = (
+        "Stopped where everything is met but the curvature, of which the judge cannot tell whether it is negative.",
+        "Look at the certificate's interval. It stays open where many rows touch without pushing, where a set is known by its "
+        "projection alone, or within rounding: leave out rows that others imply, state the set by its rows, or start elsewhere.",
+    )
     KINK = (
         "Stopped beside a kink, where gradients jump: no condition on gradients and Hessians says whether it is a minimum.",
         "State the problem smoothly: |u| as a variable t with -t <= u <= t, a maximum as one above all its parts, or softplus and "
@@ -71,7 +76,7 @@ class Status(Enum):
     @property
     def final(self) -> bool:
         """Whether a larger budget would change nothing."""
-        return self in (Status.CERTIFIED, Status.INFEASIBLE, Status.UNBOUNDED, Status.NOT_FINITE)
+        return self in (Status.CERTIFIED, Status.INFEASIBLE, Status.UNBOUNDED, Status.UNDECIDED, Status.NOT_FINITE)
 
     def __str__(self) -> str:
         return self.sentence if self.converged else f"{self.sentence} {self.advice}"

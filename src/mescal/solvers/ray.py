@@ -23,6 +23,7 @@ LENGTHS = (0.0, 1.0, 1e2, 1e4, 1e8, 1e12)  # times max(1, |x|)
 KEPT = 0.5  # of the rate at the beginning: what must be left at the end
 ROUNDS = 5  # of projections between the recession cone of X and the null space of J, and of Gauss-Newton steps
 SURE = 3.0  # standard errors
+SHOWN = 6  # entries of a printed direction
 ROUNDINGS = 64.0  # units of rounding in which a row of c may be off, relative to what it is summed from
 
 
@@ -34,6 +35,13 @@ class Ray:
     lengths: np.ndarray
     objective: np.ndarray
     violation: np.ndarray
+
+    def __str__(self) -> str:
+        with np.printoptions(precision=4, threshold=SHOWN, edgeitems=SHOWN // 2, linewidth=1000):
+            along = str(self.direction)
+        values = ", ".join(f"{f:.4g} at t = {t:.4g}" for t, f in zip(self.lengths, self.objective, strict=True))
+        kept = f"; violation {self.violation.max():.2g} at most" if self.violation.any() else ""
+        return f"x + t {along}: objective {values}{kept}"
 
 
 @dataclass(frozen=True)
