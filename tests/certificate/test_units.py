@@ -355,3 +355,20 @@ def test_a_scalar_on_a_stream_that_lags_behind_x_hides_no_slope():
     problem = mescal.Problem(ratio - E(lambda x: 10 * x[0]) / 1.003)
     found = certified(problem, problem.lifted(np.zeros(2))._replace(auxiliary={"objective: denominator": 1.003}))
     assert not found.passes(TOLERANCE) and found.stationarity.upper >= 10 * (1 - 1 / 1.003), found
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-6])
+def test_groups_are_told_apart_in_the_units_in_which_they_count(unit):
+    """max(x, -1 - x) as a multiple of the worst of two groups in another unit: at 0 the second lies one below the first, and
+    has no multiplier; the kink at -1/2 is the minimiser.
+    """
+    groups = [unit * E(lambda x: x[0]), unit * E(lambda x: -1 - x[0])]
+    problem = mescal.Problem(1 / unit * mescal.worst(groups) + SECOND)
+    found = certified(problem, [0.0, 0.0])
+    assert not found.passes(TOLERANCE), found
+    found = certified(problem, [-0.5, 0.0])
+    assert found.passes(TOLERANCE)
+    for terms in found.terms.values():
+        assert terms.bound == pytest.approx(-0.5)
+    found = mescal.minimize(problem, np.array([0.0, 1.0]), seed=0)
+    assert found.converged and found.objective == pytest.approx(-0.5, abs=TOLERANCE), found

@@ -24,15 +24,15 @@ tolerances let pass, the Lagrangian would have the curvature of something else.
 A scalar at an end of its range does not follow, W_i = 0: where it might, to one side, directions are by up to sqrt(1 + k) longer
 than x, for k of these. Slopes and curvatures are then by so much larger: `loosened`. Nor does one without a relation: how fast it
 moves is not known, and so no slope along it may be left, u_i = `STEEPEST`, but for that of rounding, u_i = 1.
-
-Where scalars are not at their values, because these are only known from draws, or because they are rounded, slopes in x are those
-of something else. What determines scalars is off by c, they lag behind by R_t^-1 c, R_t the relations' part in scalars, and slopes by
-
-    Z c = (H_xt + W'H_tt) R_t^-1 c,
-
-to first order, the multipliers of these rows following: `lag`. Minimisers have their slope g_t in place of c, and W'g_t is there.
 Where of several active inequalities some do not push, critical directions lie above all of them: u_i is no less than
 v = |W of row j alone - W| of each, directions are by up to sqrt(1 + sum of v^2/u^2) longer, and curvatures larger: `lengthened`.
+
+Where scalars are not at their values, because these are only known from draws or are rounded, slopes in x are those of something
+else. Where what determines scalars is off by c, they lag by R_t^-1 c, R_t the relations' part in scalars, and slopes by
+
+    Z c = (H_xt + W'H_tt) R_t^-1 c
+
+to first order, multipliers of these rows following: `lag`. Minimisers have their slope g_t in place of c, and W'g_t is there.
 """
 
 from collections.abc import Callable
