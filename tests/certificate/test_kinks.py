@@ -24,6 +24,16 @@ def _(primals, tangents):
     return lying(u), 2 * u * du
 
 
+@jax.custom_jvp
+def turned(u):
+    return -3 * u**2
+
+
+@turned.defjvp
+def _(primals, tangents):
+    return turned(*primals), 6 * primals[0] * tangents[0]
+
+
 WRONG = {
     "-relu": lambda x: -jax.nn.relu(x[0]) + x @ x,
     "-abs": lambda x: -jnp.abs(x[1]) + x @ x,
@@ -33,6 +43,8 @@ WRONG = {
     "round": lambda x: -jnp.round(x[0] + 0.5) + x @ x,
     "stop_gradient": lambda x: x @ x - jax.lax.stop_gradient(x[0]),
     "a rule that lies": lambda x: lying(x[0]) + x[1:] @ x[1:],
+    "stop_gradient of a square": lambda x: x @ x - 3 * jax.lax.stop_gradient(x[0]) ** 2,
+    "a rule with a wrong sign": lambda x: turned(x[0]) + x @ x,
     "a min of two": lambda x: jnp.minimum(x[0], -x[0]) + x @ x,
 }
 
@@ -52,6 +64,8 @@ NAMED = dict.fromkeys(WRONG, "There is a kink at x") | {
     "round": "There is a jump at x",
     "stop_gradient": "it is not the function's own",
     "a rule that lies": "it is not the function's own",
+    "stop_gradient of a square": "Derivatives are not the function's own",
+    "a rule with a wrong sign": "Derivatives are not the function's own",
 }
 
 
