@@ -372,3 +372,22 @@ def test_groups_are_told_apart_in_the_units_in_which_they_count(unit):
         assert terms.bound == pytest.approx(-0.5)
     found = mescal.minimize(problem, np.array([0.0, 1.0]), seed=0)
     assert found.converged and found.objective == pytest.approx(-0.5, abs=TOLERANCE), found
+
+
+@pytest.mark.parametrize("other", ["inequality", "equality"])
+@pytest.mark.parametrize("tilt", [0.1, 1e-3, 1e-6])
+def test_rows_that_nearly_cancel_hide_no_maximum(tilt, other):
+    """min a y^2 with x <= 0 beside x = tilt y, or x >= tilt y, at 0: multipliers that push ten times the tolerance each hold neither,
+    as what is left of them along the face of one is less; for a > 0 it is a minimum.
+    """
+    beside = E(lambda x, r: r[0] * x[1] - x[0], over=np.array([[tilt]]))
+    rows = {"wall": E(lambda x: x[0]) <= 0, "other": beside == 0 if other == "equality" else beside <= 0}
+    push = min(0.1, 0.005 / tilt)
+    for a in (-1.0, 1.0):
+        problem = mescal.Problem(a * SECOND, rows)
+        for given in ({}, {"multipliers": {"wall": push, "other": push}}):
+            found = certified(problem, [0, 0], **given)
+            assert found.passes(TOLERANCE) == (a > 0), found
+    # a slope of 1 along the face, which makes one of the two push: it is held, and so is the face
+    steep = mescal.Problem(-1 * SECOND - E(lambda x: x[1]), rows)
+    assert certified(steep, [0, 0]).passes(TOLERANCE)

@@ -200,8 +200,8 @@ class _Near:
         if not worst:
             return None
         return (
-            f"Values do not change as gradients on the way say: over {far:.3g} by {worst:.3g} per square of the step. Derivatives are "
-            "not the function's own; look for stop_gradient and rules of your own."
+            f"Values do not change as gradients on the way say: over {far:.3g} by {worst:.3g} per square of the step. Derivatives "
+            "are not the function's own; look for stop_gradient and rules of your own."
         )
 
     def turns(self, found: Worst) -> list[bool | None]:
