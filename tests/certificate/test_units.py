@@ -391,3 +391,13 @@ def test_rows_that_nearly_cancel_hide_no_maximum(tilt, other):
     # a slope of 1 along the face, which makes one of the two push: it is held, and so is the face
     steep = mescal.Problem(-1 * SECOND - E(lambda x: x[1]), rows)
     assert certified(steep, [0, 0]).passes(TOLERANCE)
+
+
+def test_a_bound_on_a_ratio_that_is_missed_beside_a_small_denominator_is_told():
+    """A precision of 0.5 where 0.9 was asked for: what is held is 0.9 d - 0.5 d <= 0, within the tolerance where d is 0.02, not 1."""
+    for d, told in ((0.02, True), (1.0, False)):
+        over = np.full((1, 1), d)
+        hits, predicted = (E(lambda x, r, s=s: s * r[0] + 0 * x[0], over=over) for s in (0.5, 1.0))
+        found = certified(mescal.Problem(FIRST, {"precision": hits / predicted >= 0.9}), [0.0])
+        assert any("small denominator" in sentence for sentence in found.warnings) == told, found.warnings
+        assert found.passes(TOLERANCE) == told
