@@ -377,8 +377,8 @@ def test_groups_are_told_apart_in_the_units_in_which_they_count(unit):
 @pytest.mark.parametrize("other", ["inequality", "equality"])
 @pytest.mark.parametrize("tilt", [0.1, 1e-3, 1e-6])
 def test_rows_that_nearly_cancel_hide_no_maximum(tilt, other):
-    """min a y^2 with x <= 0 beside x = tilt y, or x >= tilt y, at 0: multipliers that push ten times the tolerance each hold neither,
-    as what is left of them along the face of one is less; for a > 0 it is a minimum.
+    """min a y^2 with x <= 0 beside x = tilt y, or x >= tilt y, at 0: multipliers that push by more than the tolerance each hold
+    neither, as what is left of them along the face of one is less; for a > 0 it is a minimum.
     """
     beside = E(lambda x, r: r[0] * x[1] - x[0], over=np.array([[tilt]]))
     rows = {"wall": E(lambda x: x[0]) <= 0, "other": beside == 0 if other == "equality" else beside <= 0}
@@ -394,7 +394,7 @@ def test_rows_that_nearly_cancel_hide_no_maximum(tilt, other):
 
 
 def test_a_bound_on_a_ratio_that_is_missed_beside_a_small_denominator_is_told():
-    """A precision of 0.5 where 0.9 was asked for: what is held is 0.9 d - 0.5 d <= 0, within the tolerance where d is 0.02, not 1."""
+    """A precision of 0.5 where 0.9 was asked for: what is held is 0.9 d - 0.5 d <= 0, within the tolerance for d = 0.02, not 1."""
     for d, told in ((0.02, True), (1.0, False)):
         over = np.full((1, 1), d)
         hits, predicted = (E(lambda x, r, s=s: s * r[0] + 0 * x[0], over=over) for s in (0.5, 1.0))

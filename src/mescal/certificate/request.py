@@ -334,9 +334,9 @@ def _project(problem: Problem, program: Program, vector: np.ndarray) -> tuple[An
         return near, 0.0
     allowed = NEAR * np.maximum(1.0, sizes) + coupled
     if not (moved <= allowed).all():
-        worst = int(np.argmax(moved / allowed))
+        worst, far = int(np.argmax(moved / allowed)), float(moved.max())
         raise InputError(
-            f"x lies outside of {problem.stated_domain}, at a distance of {np.linalg.norm(moved):.3g} "
+            f"x lies outside of {problem.stated_domain}, at a distance of {far * np.linalg.norm(moved / far):.3g} "
             f"({moved[worst]:.3g} in coordinate {worst})",
             f"a point of the domain, to within {NEAR:g} max(1, |x_i|) in every coordinate",
             "project it first, by the project(x) of the domain",

@@ -5,7 +5,7 @@ worst(e_1, ..., e_k) <= b   is   e_i <= b for every i;     minimised, it is the 
 A multiple u worst(...), u > 1, has u (e_i - t) <= 0: whether a value is the largest is told in the units in which it counts.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...errors import InputTypeError
@@ -56,10 +56,14 @@ def worst(members: Sequence[Any] | Mapping[str, Any]) -> Statement:
 
     - `members`: a list, or a dict by name; the names are those of the constraints that come of it.
     """
+    if not isinstance(members, Iterable):
+        members = []
     named = members if isinstance(members, Mapping) else {str(i): member for i, member in enumerate(members)}
     if not named:
         raise InputTypeError(
-            "worst of nothing", "at least one expectation", "write worst([E(loss, over=a), E(loss, over=b)])"
+            "worst of nothing that can be listed",
+            "at least one expectation",
+            "write worst([E(loss, over=a), E(loss, over=b)])",
         )
     for key, member in named.items():
         if not isinstance(member, (Expectation, Statement)):
