@@ -187,7 +187,7 @@ class Determined(NamedTuple):
         first, (relations, known) = self.rows.shape[1] - self.count, self.relations(columns)
         off = np.zeros((self.count, len(self.scalar)))
         for i in np.flatnonzero(known & np.isin(range(self.count), self.scalar)):
-            off[i] = np.where(self.scalar == i, self.shares, 0.0) / self.relation(i)[0][first + i]
+            off[i] = np.where(self.scalar == i, self.shares, 0.0) / self.relation(int(i))[0][first + i]
         slopes = columns[:first] + frame.follow.T @ columns[first:]
         return slopes @ np.linalg.solve(relations[:, first:], off)
 

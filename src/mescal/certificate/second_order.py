@@ -104,7 +104,7 @@ class Situation:
         while held.any():
             apart = held & ~np.isinf(margins := _margins(self.jacobian, held, always, cone.free))
             near = np.flatnonzero(apart & (gone.any() | (self.multipliers * (margins + off) <= self.strong)))
-            found = {j: left(j) for j in near}
+            found = {j: left(j) for j in near.tolist()}
             known = {
                 j: s for j, (s, mine) in found.items() if mine > max(self.off[j], RESTRICTION_TOLERANCE * lengths[j])
             }

@@ -133,7 +133,7 @@ def _among(given: Any, over: Any) -> Any:
     try:
         chosen = np.asarray(given)
     except ValueError:
-        chosen = np.zeros((0, 0))
+        chosen = np.asarray(None)
     rows = {np.shape(leaf)[0] for leaf in jax.tree.leaves(over) if np.ndim(leaf)}
     if chosen.dtype != bool or chosen.ndim != 1 or rows != {len(chosen)}:
         raise InputTypeError(
