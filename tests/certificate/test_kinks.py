@@ -174,3 +174,13 @@ def test_a_function_without_values_beside_x_passes_nowhere():
     assert not mescal.certify(lonely, np.zeros(2), tol=0.01).passes(0.01)
     ending = mescal.Problem(E(lambda x: x @ x + jnp.where(x[0] > -1e-9, jax.nn.relu(x[0] + 1), jnp.nan) - x[0]))
     assert mescal.certify(ending, np.zeros(2), tol=0.01).passes(0.01)
+
+
+@pytest.mark.parametrize("solver", ["newton-cg", "auto"])
+def test_a_smooth_ratio_in_a_large_unit_has_no_kink(solver):
+    """A run that is cut off early, in a box: its scalar is a million, and steps as long as that end at corners of the box."""
+    below = E(lambda x, r: r[0] * (2 + jnp.tanh(x[0])), over=np.array([[1e6]]))
+    above = E(lambda x, r: r[0] * (3 * jnp.sin(x[0]) + (x - 0.7) @ (x - 0.7)), over=np.array([[1e6]]))
+    problem = mescal.Problem(above / below, domain=Box(-2.0, 2.0))
+    result = mescal.minimize(problem, np.array([1.5, -1.0]), solver=solver, tol=1e-6, max_outer=1, seed=0)
+    assert result.status is mescal.Status.OUTER_LIMIT, result
