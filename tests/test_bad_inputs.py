@@ -386,3 +386,30 @@ def test_loops_and_rules_that_can_be_differentiated_are_used():
     }
     for name, fn in smooth.items():
         assert mescal.certify(mescal.Problem(E(fn)), X0, tol=0.01).passes(0.01), name
+
+
+MIXED = {1: np.ones(5), "a": np.ones(5)}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        lambda: mescal.worst(None),
+        lambda: mescal.worst(loss),
+        lambda: mescal.of(len, E(loss, over=ROWS), between=()),
+        lambda: mescal.of(len, E(loss, over=ROWS), between={0.0, 1.0}),
+        lambda: mescal.rate(loss, given=[[True], [True, False]], over=ROWS),
+        lambda: mescal.certify(PROBLEM, MIXED),
+        lambda: mescal.stream(MIXED),
+        lambda: E(loss, over=MIXED),
+        lambda: sets.Ball(1.0, MIXED),
+    ],
+)
+def test_statements_of_nothing_and_keys_without_an_order(given):
+    with pytest.raises(InputTypeError):
+        given()
+
+
+def test_points_far_outside_are_refused_without_overflow():
+    with pytest.raises(InputError, match="outside"):
+        mescal.certify(mescal.Problem(E(loss, over=ROWS), domain=sets.Box(-5.0, 5.0)), np.array([1e300, 0.0]))

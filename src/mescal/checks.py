@@ -29,6 +29,18 @@ def real_number(value: Any) -> float | None:
         return None
 
 
+def refuse_mixed_keys(tree: Any, name: str) -> None:
+    """Refuses a tree with a dict whose keys have no order, and so no place in a flat vector."""
+    import jax  # here, and not above: checks of options need none of it
+
+    try:
+        jax.tree.structure(tree)
+    except (TypeError, ValueError):
+        raise InputTypeError(
+            f"{name} is a dict whose keys cannot be sorted", "keys of one kind", "name all of its arrays by text"
+        ) from None
+
+
 def check_options(owner: Any, *, zero: Names = (), above_one: Names = (), below_one: Names = ()) -> None:
     """Raises `InputError` for an option that cannot be meant.
 

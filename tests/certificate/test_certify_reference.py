@@ -19,6 +19,8 @@ import mescal
 from mescal import E
 from mescal.sets import Affine, Ball, Box, HalfSpace, NonNegative, Product, Reals, Simplex
 
+from ..fuzz.reference import LONG, firm
+
 pytestmark = pytest.mark.quick
 
 AGREEMENT = 1e-8
@@ -205,9 +207,10 @@ class Reference:
         for multiplier, bend in zip(mu[pushing], np.array(self.cone.bend).reshape(-1, d, d)[pushing], strict=True):
             hessian = hessian + bend * multiplier
         active = self.inequality & (slack <= 0)
-        firm = active & (lam * np.linalg.norm(self.jacobian, axis=1) > strong)
-        kept = np.concatenate([self.jacobian[~self.inequality | firm], self.cone.equalities, self.cone.rows[pushing]])
-        critical = Cone.of(np.concatenate([self.cone.rows[~pushing], self.jacobian[active & ~firm]]), kept, size=d)
+        always = np.concatenate([self.jacobian[~self.inequality], self.cone.equalities, self.cone.rows[pushing]])
+        held = firm((self.jacobian * np.where(active, lam, 0)[:, None]).astype(LONG), always.astype(LONG), strong)
+        kept = np.concatenate([always, self.jacobian[held]])
+        critical = Cone.of(np.concatenate([self.cone.rows[~pushing], self.jacobian[active & ~held]]), kept, size=d)
         return {"whole": float(whole), "paper": paper, "critical": smallest_on(hessian, critical)}
 
 

@@ -24,6 +24,16 @@ def _(primals, tangents):
     return lying(u), 2 * u * du
 
 
+@jax.custom_jvp
+def turned(u):
+    return -3 * u**2
+
+
+@turned.defjvp
+def _(primals, tangents):
+    return turned(*primals), 6 * primals[0] * tangents[0]
+
+
 WRONG = {
     "-relu": lambda x: -jax.nn.relu(x[0]) + x @ x,
     "-abs": lambda x: -jnp.abs(x[1]) + x @ x,
@@ -33,6 +43,8 @@ WRONG = {
     "round": lambda x: -jnp.round(x[0] + 0.5) + x @ x,
     "stop_gradient": lambda x: x @ x - jax.lax.stop_gradient(x[0]),
     "a rule that lies": lambda x: lying(x[0]) + x[1:] @ x[1:],
+    "stop_gradient of a square": lambda x: x @ x - 3 * jax.lax.stop_gradient(x[0]) ** 2,
+    "a rule with a wrong sign": lambda x: turned(x[0]) + x @ x,
     "a min of two": lambda x: jnp.minimum(x[0], -x[0]) + x @ x,
 }
 
@@ -52,6 +64,8 @@ NAMED = dict.fromkeys(WRONG, "There is a kink at x") | {
     "round": "There is a jump at x",
     "stop_gradient": "it is not the function's own",
     "a rule that lies": "it is not the function's own",
+    "stop_gradient of a square": "Derivatives are not the function's own",
+    "a rule with a wrong sign": "Derivatives are not the function's own",
 }
 
 
@@ -160,3 +174,13 @@ def test_a_function_without_values_beside_x_passes_nowhere():
     assert not mescal.certify(lonely, np.zeros(2), tol=0.01).passes(0.01)
     ending = mescal.Problem(E(lambda x: x @ x + jnp.where(x[0] > -1e-9, jax.nn.relu(x[0] + 1), jnp.nan) - x[0]))
     assert mescal.certify(ending, np.zeros(2), tol=0.01).passes(0.01)
+
+
+@pytest.mark.parametrize("solver", ["newton-cg", "auto"])
+def test_a_smooth_ratio_in_a_large_unit_has_no_kink(solver):
+    """A run that is cut off early, in a box: its scalar is a million, and steps as long as that end at corners of the box."""
+    below = E(lambda x, r: r[0] * (2 + jnp.tanh(x[0])), over=np.array([[1e6]]))
+    above = E(lambda x, r: r[0] * (3 * jnp.sin(x[0]) + (x - 0.7) @ (x - 0.7)), over=np.array([[1e6]]))
+    problem = mescal.Problem(above / below, domain=Box(-2.0, 2.0))
+    result = mescal.minimize(problem, np.array([1.5, -1.0]), solver=solver, tol=1e-6, max_outer=1, seed=0)
+    assert result.status is mescal.Status.OUTER_LIMIT, result

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import mescal
 from mescal import E, Tolerance, sets
 
-from .reference import CLOSED, LONG, looked, null_space, project, smallest
+from .reference import CLOSED, LONG, firm, looked, null_space, project, smallest
 
 ROWS = 8
 PHI = {
@@ -273,9 +273,10 @@ def truth(case: Case, found: mescal.Certificate) -> dict[str, float]:
     hessian = H + sum((lam[j] * c[j][2] for j in range(m)), np.zeros((d, d), LONG))
     hessian = hessian + (pushes * bends)[held].sum() * np.eye(d, dtype=LONG)
     at_zero = inequality & (slack <= 0)
-    firm = at_zero & (lam * np.sqrt((J**2).sum(1)) > strong)
-    every = np.concatenate([J[~inequality | firm], equalities, sides[held]])
-    one_sided = np.concatenate([sides[~held], J[at_zero & ~firm]])  # lengths are those of x
+    always = np.concatenate([J[~inequality], equalities, sides[held]])
+    pushing = firm(J * np.where(at_zero, lam, 0)[:, None], always, strong)
+    every = np.concatenate([always, J[pushing]])
+    one_sided = np.concatenate([sides[~held], J[at_zero & ~pushing]])  # lengths are those of x
     return {
         "stationarity": np.inf if wrong.any() else float(np.sqrt(moved @ moved)),
         "feasibility": float(np.sqrt((values + slack) @ (values + slack))),

@@ -105,6 +105,27 @@ def null_space(rows):
     return np.array(basis[rank:], LONG).reshape(-1, n).T
 
 
+def firm(pushes, always, strong):
+    """Which of the rows lam_j J_j hold: all but those let go one by one, first the one that leaves the least slope on the face of
+    the others, |P sum of what is let go|, while that is no more than `strong`; combinations of the others change nothing, and stay.
+    """
+    held = np.sqrt((pushes**2).sum(1)) > strong
+    gone = np.zeros(len(held), bool)
+    while held.any():
+        slopes = {}
+        for j in np.flatnonzero(held):
+            stay = held & (np.arange(len(held)) != j)
+            basis = null_space(np.concatenate([always, pushes[stay]]))
+            own, together = basis.T @ pushes[j], basis.T @ (pushes[gone].sum(0) + pushes[j])
+            if own @ own > LONG(1e-20) * (pushes[j] @ pushes[j]):
+                slopes[j] = np.sqrt(together @ together)
+        j = min(slopes, key=slopes.__getitem__, default=None)
+        if j is None or slopes[j] > strong:
+            break
+        held[j], gone[j] = False, True
+    return held
+
+
 def subsets(count):
     """All of them."""
     return itertools.chain.from_iterable(itertools.combinations(range(count), k) for k in range(count + 1))

@@ -113,12 +113,14 @@ def _exact(request: Request) -> Certificate:
     point = judge.at(request.x)
     settled = request.settle(judge, point)
     multipliers, slack, frame = settled
+    lag = request.lag(judge, point, settled)
     point = frame.look(point)
     how = f"exact over {judge.full_pass} rows" if request.problem.sources else "exact"
     stationarity = stationarity_of(multipliers, point.gradient, point.jacobian, request.project_tangent)
     stationarity *= frame.loosened**0.5
     off = Rounded.at(judge, request, point, settled)
-    situation = request.situation(point, settled, off.stationarity)
+    error = off.slope(lag, point)
+    situation = request.situation(point, settled, error)
     for hessian in _hessians(request, judge, settled, off):
         off = hessian.off
         # quotients first: without them nothing passes, however much time curvatures have
@@ -134,7 +136,7 @@ def _exact(request: Request) -> Certificate:
         request,
         point,
         situation,
-        doubts.on_stationarity(widened(stationarity, off.stationarity, how)),
+        doubts.on_stationarity(widened(stationarity, error, how)),
         feasible(point.constraint, slack, request.inequality, point.rounding.constraint, 0.0, how),
         {name: doubts.on_curvature(c.widened(off.curvature(name, situation))) for name, c in found.items()},
         Measured(point.objective, point.objective - off.objective, point.objective + off.objective, how),

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..oracle.look import At
+from ..problem.terms import held
 from .certificate import Certificate
 from .cones import NO_HESSIAN
 from .tolerance import Tolerance
@@ -35,6 +36,12 @@ def diagnose(certificate: Certificate, tolerance: Tolerance, moved: float, point
             f"first order from here (regularity {certificate.regularity:.3g}); the constraints may be inconsistent, or "
             "the solver needs another start."
         )
+    for row in held(certificate.constraints, certificate.terms):
+        if not row.violated(tolerance.violation) and row.room < -FLAT * tolerance.violation:
+            sentences.append(
+                f"{row.name!r} is {row.comparison}, {row.gap}, and within the tolerance only because it is held in the units of "
+                f"a small denominator: {row.excess:.3g} is left. Ask for Tolerance(feasibility=...), or for a larger floor."
+            )
     singular = np.linalg.svd(point.jacobian, compute_uv=False)
     if singular.size and singular.min() <= max(RANK * singular.max(), float(np.linalg.norm(point.rounding.jacobian))):
         sentences.append("The constraint gradients are linearly dependent at x: the multipliers are not unique.")

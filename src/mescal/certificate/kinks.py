@@ -33,11 +33,11 @@ class Kink(NamedTuple):
 
 
 def kink_near(
-    problem: Problem, x: Any, multipliers: Any, unit: float, limit: float, seed: int, budget: Budget
+    problem: Problem, x: Any, multipliers: Any, unit: np.ndarray, limit: float, seed: int, budget: Budget
 ) -> Kink | None:
     """The nearest kink along a few random directions over which gradients jump by more than `limit`; None without one.
 
-    `unit` is the size of x and of its changes.
+    `unit` is the size of x and of its changes, one number for each parameter.
     """
     request = check_request(
         problem, x, multipliers, None, None, "critical", 1.1, 0.95, seed, None, None, max_seconds=budget
@@ -50,13 +50,16 @@ def kink_near(
         if request.budget.over or not np.linalg.norm(along) > 0:
             continue
         jumps: list[float] = []
+        widths: list[float] = []
         for k in range(SHRINKS):
             step = WIDEST * unit / FACTOR**k * along / np.linalg.norm(along)
             ends = [request.project(request.x + sign * step) for sign in (1.0, -1.0)]
             ahead, behind = (judge.slope(end, 1.0, weights) for end in ends)
             jumps.append(float(np.linalg.norm(ahead - behind)))
-            kept = k >= 2 and jumps[k] >= KEPT * jumps[k - 2]
-            radius = float(np.linalg.norm(step))
+            widths.append(float(np.linalg.norm((ends[0] - ends[1]) / unit)))
+            # where X cuts steps off, they are no shorter
+            kept = k >= 2 and jumps[k] >= KEPT * jumps[k - 2] and widths[k] <= widths[k - 2] / FACTOR
+            radius = float(np.linalg.norm(step[: request.x.size - request.scalars]))
             if kept and jumps[k] > limit and (found is None or radius < found.radius):
                 if not all(np.isfinite(np.append(*judge.values(end))).all() for end in ends):
                     return None  # there is no function there to have a kink

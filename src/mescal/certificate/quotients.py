@@ -2,13 +2,18 @@
 
     a = |f(x + d) - f(x) - g'd| / |d|,      b = |grad L(x + d) - grad L(x) - H d| / |d|,      c and J like f and g
 
-For functions that are twice differentiable both fall with |d|. Where a function has a kink or a jump at x, or its derivatives are
+    e = |L(x + d) - L(x) - (grad L(x) + grad L(x + d))'d / 2| / |d|^2
+
+For functions that are twice differentiable all fall with |d|. Where a function has a kink or a jump at x, or its derivatives are
 not its own (`stop_gradient`, a rule that lies), a or b stays or grows. What matters at the tolerance and stays as |d| falls from h
 by 64 and 64 and 64, as long as it is above rounding, is reported. What does not matter at the tolerance is not followed, and bounds
 what tighter tolerances can be met: stationarity is known up to the largest a, curvature up to the largest b that was let pass.
 Steps are as short as rounding lets them be, h = `SHARPNESS` sqrt(d) off / tolerance, off being the rounding bound of f: a kink of
 another row nearby is not met. Directions are projected onto the tangent cone, and points onto X. Functions that are smooth by their
 equations alone (`smooth`) are not tried.
+
+Where both f and its gradient are flat at x, as those of -3 stop_gradient(x)^2 at 0, neither a nor b sees that they do not belong
+together: e does, over longer steps that rounding asks for, and where e > 2 b no kink on the way explains it (b = 6 e for a cube).
 """
 
 from collections.abc import Callable
@@ -28,6 +33,7 @@ from .smooth import surely_smooth
 DIRECTIONS = 2  # random ones, each taken both ways
 SHARPNESS = 2000.0  # errors of quotients by rounding, at the first step, are this many times smaller than what matters
 SHORTER, SHRINKS = 64.0, 3  # by how much, and how often, steps are shortened where the first one shows a difference
+FURTHEST = 1e-2  # of the steps for e, in the same units
 SHORTEST, LONGEST = 1e-8, 1e-4  # of steps, in units of the largest coordinate, or of 1 where all are zero
 UNCOMPARED = "Values were not compared with derivatives, nor these with the Hessian: the judge's time was up."
 
@@ -123,7 +129,8 @@ def mismatch(
                 worst[i] = Worst(a, b, h * along)
     turns = [near.turns(found) for found in worst]
     least = passed[0] * shares[0], passed[1] * shares[1]
-    return Mismatch(_slope_sentence(worst[0], turns[0][0], h), _bend_sentence(worst[1], turns[1][1], h), least=least)
+    slope, bend = _slope_sentence(worst[0], turns[0][0], h), _bend_sentence(worst[1], turns[1][1], h)
+    return Mismatch(slope, bend or near.apart(ways, unit, limits[1]), least=least)
 
 
 @dataclass(frozen=True)
@@ -173,6 +180,29 @@ class _Near:
         b = float(np.linalg.norm(there.slope - self.here.slope - self.product(d))) / length
         a, b = (part if np.isfinite(part) else np.inf for part in (a, b))  # a function without a value beside x
         return (a, b), (0.0, 2 * off.stationarity / length + 2 * off.hessian)
+
+    def apart(self, ways: list[np.ndarray], unit: float, limit: float) -> str | None:
+        """Whether values and gradients of the Lagrangian are those of two functions, by more than `limit` per square of a step."""
+        noise = 2 * (self.off.objective + float(np.abs(self.multipliers) @ self.point.rounding.constraint))
+        far = float(np.clip(np.sqrt(8 * noise / limit), LONGEST * unit, FURTHEST * unit))
+        ends = [self.end(far * along) for along in ways]
+        worst = 0.0
+        for end, there in zip(ends, self.seen(ends) if ends else [], strict=True):
+            d = self.frame.inward(end - self.request.x)
+            length, here = float(np.linalg.norm(d)), self.here
+            if length < 0.1 * far:
+                continue
+            rise = there.objective - here.objective + self.multipliers @ (there.constraint - here.constraint)
+            e = abs(rise - (here.slope + there.slope) @ d / 2) / length**2
+            b = float(np.linalg.norm(there.slope - here.slope - self.product(d))) / length
+            if e > limit + 2 * b + 2 * noise / length**2 + 4 * self.off.stationarity / length:
+                worst = max(worst, float(e))
+        if not worst:
+            return None
+        return (
+            f"Values do not change as gradients on the way say: over {far:.3g} by {worst:.3g} per square of the step. Derivatives "
+            "are not the function's own; look for stop_gradient and rules of your own."
+        )
 
     def turns(self, found: Worst) -> list[bool | None]:
         """Whether values, and gradients, change otherwise ahead than behind, as at a kink, by more than a fourth of what was found.

@@ -148,8 +148,19 @@ class Request:
         ended = np.ones(self.scalars, bool)
         if (tangent := situation.tangent) is not None:
             ended = (tangent.lower | tangent.upper)[-self.scalars :]
-        product = partial(judge.hessian_times, self.x, settled.multipliers)
-        return determined, frame_of(determined, product, ended, self._steep(point, settled.multipliers))
+        columns = self._columns(judge, settled)
+        return determined, frame_of(determined, columns, ended, self._steep(point, settled.multipliers))
+
+    def _columns(self, judge: Evaluator, settled: Settled) -> np.ndarray:
+        """Those of the Hessian of the Lagrangian that belong to scalars."""
+        return judge.hessian_times(self.x, settled.multipliers, np.eye(self.x.size)[:, -self.scalars :])
+
+    def lag(self, judge: Evaluator, point: At, settled: Settled) -> np.ndarray:
+        """By how much slopes in x are off per unit of c, as scalars are not where the rows that determine them have them."""
+        if not self.scalars:
+            return np.zeros((self.x.size, len(self.inequality)))
+        determined = Determined.of(self.scalars, self._determined, self.situation(point, settled), point)
+        return determined.lag(self._columns(judge, settled), settled.frame)
 
     def choose(self, point: At) -> tuple[np.ndarray, np.ndarray]:
         """Multipliers and slacks (m rows, zero on equalities): as given, or the best.
@@ -323,9 +334,9 @@ def _project(problem: Problem, program: Program, vector: np.ndarray) -> tuple[An
         return near, 0.0
     allowed = NEAR * np.maximum(1.0, sizes) + coupled
     if not (moved <= allowed).all():
-        worst = int(np.argmax(moved / allowed))
+        worst, far = int(np.argmax(moved / allowed)), float(moved.max())
         raise InputError(
-            f"x lies outside of {problem.stated_domain}, at a distance of {np.linalg.norm(moved):.3g} "
+            f"x lies outside of {problem.stated_domain}, at a distance of {far * np.linalg.norm(moved / far):.3g} "
             f"({moved[worst]:.3g} in coordinate {worst})",
             f"a point of the domain, to within {NEAR:g} max(1, |x_i|) in every coordinate",
             "project it first, by the project(x) of the domain",

@@ -59,6 +59,11 @@ class Rounded:
             jacobian=float(np.linalg.norm(off.jacobian)),
         )
 
+    def slope(self, lag: np.ndarray, point: At) -> float:
+        """What stationarity is off by, that of scalars that `lag` behind c among it."""
+        behind = np.linalg.norm(lag @ point.constraint) + np.linalg.norm(np.abs(lag) @ point.rounding.constraint)
+        return self.stationarity + float(behind)
+
     def curvature(self, name: str, situation: Situation) -> float:
         """What curvatures on a cone are off by, the cone taken as it is."""
         if name != "whole" or not situation.rows.size:

@@ -80,6 +80,7 @@ def one_look(
     chosen = point if decided else chooser.at(request.x)
     settled = before[1] if decided and before else request.settle(chooser, chosen)
     multipliers, slack, frame = settled
+    lag = request.lag(judge, point, settled)
     point, chosen = frame.look(point), frame.look(chosen)
     # Slacks that were chosen rather than given may be any s >= 0: feasibility takes the best one; the multiplier is zero, as for
     # s > 0, whatever the sign of c turns out to be.
@@ -88,11 +89,11 @@ def one_look(
         slack = np.where(inactive, np.maximum(0, -point.constraint), 0.0)
     sides = np.where(inactive, 1.0, 0.0)
     off = before[0] if decided and before else Rounded.at(judge, request, point, settled)
-    bound = _Bounds(request, judge, batches, settled, failure / 3, off)
+    bound = _Bounds(request, judge, batches, settled, failure / 3, off, lag, off.slope(lag, point))
     stationarity = stationarity_of(multipliers, point.gradient, point.jacobian, request.project_tangent)
     stationarity *= frame.loosened**0.5
     seen = settled._replace(slack=sides)
-    situation = request.situation(point, seen, bound.off.stationarity)
+    situation = request.situation(point, seen, bound.off_slope)
     doubts = Mismatch()
     if decided is None:
         directions = _Hessian(request, chooser, settled)
@@ -166,8 +167,11 @@ class _Bounds:
         settled: Settled,
         failure: float,
         off: Rounded,
+        lag: np.ndarray,
+        off_slope: float,
     ):
         self.request, self.judge, self.batches, self.failure = request, judge, batches, failure
+        self.lag, self.off_slope = lag, off_slope
         self.given = dict(request.bounds or {})
         self.at = request.x, settled.multipliers, settled.frame
         self.off = off
@@ -203,9 +207,16 @@ class _Bounds:
         return f"1 in {max(1, int(n / np.log(1 / (1 - self.request.confidence)))):,}"
 
     def stationarity(self, value: float) -> Measured:
-        radius = self._radius("gradient", self.moments.gradient, self.failure) * self.at[2].loosened ** 0.5
-        radius += self.off.stationarity
-        return widened(value, radius, self.how("gradient"))
+        return widened(value, self._slope(self.failure), self.how("gradient"))
+
+    def _slope(self, failure: float) -> float:
+        """What the gradient of the Lagrangian is off by: as it is measured, and as scalars lag behind a c that is measured, too."""
+        failure = failure / 2 if self.lag.any() else failure
+        radius = self._radius("gradient", self.moments.gradient, failure) * self.at[2].loosened ** 0.5
+        if self.lag.any():
+            spread = confidence.Spread.of(self.lag @ self.moments.constraint @ self.lag.T)
+            radius += self._radius("constraint", spread, failure, float(np.linalg.norm(self.lag, 2)))
+        return radius + self.off_slope
 
     def feasible(self, point: At, slack: np.ndarray) -> Feasible:
         radius = self._radius("constraint", confidence.Spread.of(self.moments.constraint), self.failure)
@@ -241,12 +252,11 @@ class _Bounds:
         """What the curvatures are subject to, each at a quarter of the failure probability."""
         failure = self.failure / 4
         jacobian = np.sqrt(self.moments.jacobian) * (1 + np.sqrt(2 * np.log(1 / failure)))
-        gradient = self._radius("gradient", self.moments.gradient, failure)
         sampled = float(jacobian) > 0
         return Errors(
             self._hessian(failure) + self.off.hessian,
             float(jacobian) + self.off.jacobian if sampled else 0.0,
-            gradient + self.off.stationarity,
+            self._slope(failure),
         )
 
     @cached_property
@@ -255,11 +265,12 @@ class _Bounds:
         given = self.request.seed, self.request.budget
         return confidence.hessian_spread(self.judge, self.batches.noisy, *self.at, *given)
 
-    def _radius(self, kind: str, spread: confidence.Spread, failure: float) -> float:
+    def _radius(self, kind: str, spread: confidence.Spread, failure: float, factor: float = 1.0) -> float:
+        """Error of a mean; of a `factor` of it at most, which `spread` has already."""
         if kind not in self.given:
-            return spread.radius(failure) + confidence.rare(self.moments.reach[kind], np.log(1 / failure))
+            return spread.radius(failure) + factor * confidence.rare(self.moments.reach[kind], np.log(1 / failure))
         log = np.log(2 * max(len(self.sizes), 1) / failure)
-        bound = self.given[kind] * (self.at[2].norm if kind == "gradient" and self.at[2].count else 1.0)
+        bound = factor * self.given[kind] * (self.at[2].norm if kind == "gradient" and self.at[2].count else 1.0)
         return float(sum(bound * np.sqrt(2 * log / n) for n in self.sizes))
 
     def _hessian(self, failure: float) -> float:

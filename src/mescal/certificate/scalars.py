@@ -26,6 +26,13 @@ than x, for k of these. Slopes and curvatures are then by so much larger: `loose
 moves is not known, and so no slope along it may be left, u_i = `STEEPEST`, but for that of rounding, u_i = 1.
 Where of several active inequalities some do not push, critical directions lie above all of them: u_i is no less than
 v = |W of row j alone - W| of each, directions are by up to sqrt(1 + sum of v^2/u^2) longer, and curvatures larger: `lengthened`.
+
+Where scalars are not at their values, because these are only known from draws or are rounded, slopes in x are those of something
+else. Where what determines scalars is off by c, they lag by R_t^-1 c, R_t the relations' part in scalars, and slopes by
+
+    Z c = (H_xt + W'H_tt) R_t^-1 c
+
+to first order, multipliers of these rows following: `lag`. Minimisers have their slope g_t in place of c, and W'g_t is there.
 """
 
 from collections.abc import Callable
@@ -161,6 +168,29 @@ class Determined(NamedTuple):
         row, off = shares @ self.rows, shares @ self.errors
         return row, bool(abs(row[i - self.count]) > off[i - self.count])
 
+    def relations(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """All of them, each 1 in its own scalar, and for which scalars there is one; `columns` are those of H at the scalars."""
+        count, size = self.count, self.rows.shape[1]
+        first = size - count
+        relations, known = np.zeros((count, size)), np.zeros(count, bool)
+        for i in range(count):
+            row, known[i] = self.relation(i)
+            if not (self.scalar == i).any():
+                row, known[i] = columns[:, i], columns[first + i, i] > 0
+            relations[i] = row / row[first + i] if known[i] else np.eye(size)[first + i]
+        if not _independent(relations[:, first:]):
+            return np.eye(size)[first:], ~np.ones(count, bool)
+        return relations, known
+
+    def lag(self, columns: np.ndarray, frame: "Frame") -> np.ndarray:
+        """Z of shape (d - k, m): by how much slopes in x are off, per unit of c, as scalars lag behind what determines them."""
+        first, (relations, known) = self.rows.shape[1] - self.count, self.relations(columns)
+        off = np.zeros((self.count, len(self.scalar)))
+        for i in np.flatnonzero(known & np.isin(range(self.count), self.scalar)):
+            off[i] = np.where(self.scalar == i, self.shares, 0.0) / self.relation(int(i))[0][first + i]
+        slopes = columns[:first] + frame.follow.T @ columns[first:]
+        return slopes @ np.linalg.solve(relations[:, first:], off)
+
 
 def completed(determined: Determined, multipliers: np.ndarray, inequality: np.ndarray, steep: np.ndarray) -> np.ndarray:
     """Multipliers with those of rows that determine scalars such that the Lagrangian, whose slopes along scalars are `steep`, has
@@ -179,23 +209,12 @@ def completed(determined: Determined, multipliers: np.ndarray, inequality: np.nd
     return np.where(inequality, np.maximum(changed, 0.0), changed)
 
 
-def frame_of(
-    determined: Determined, product: Callable[[np.ndarray], np.ndarray], ended: np.ndarray, steep: np.ndarray
-) -> Frame:
+def frame_of(determined: Determined, columns: np.ndarray, ended: np.ndarray, steep: np.ndarray) -> Frame:
     """The frame of parameters, with scalars at an end of their range where `ended`; `steep` is what slope the Lagrangian has along
-    them beyond rounding.
+    them beyond rounding, `columns` are those of its Hessian at them.
     """
-    count, size = determined.count, determined.rows.shape[1]
-    first = size - count
-    relations, known = np.zeros((count, size)), np.zeros(count, bool)
-    columns = product(np.eye(size)[:, first:]).T
-    for i in range(count):
-        row, known[i] = determined.relation(i)
-        if not (determined.scalar == i).any():
-            row, known[i] = columns[i], columns[i][first + i] > 0
-        relations[i] = row / row[first + i] if known[i] else np.eye(size)[first + i]
-    if not _independent(relations[:, first:]):
-        relations, known = np.eye(size)[first:], ~np.ones(count, bool)
+    count, first = determined.count, determined.rows.shape[1] - determined.count
+    relations, known = determined.relations(columns)
     moves = -np.linalg.solve(relations[:, first:], relations[:, :first])
     apart = np.zeros(count)  # v
     for row, i in zip(determined.rows[determined.free], determined.scalar[determined.free], strict=True):

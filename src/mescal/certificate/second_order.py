@@ -14,13 +14,14 @@ constraint in a small unit would make every curvature small. For the same reason
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from ..sets.tangent_cone import TangentCone
 from .budget import ENDLESS, Budget
 from .cones import NO_HESSIAN, Cone, Curvature, smallest_on_cone, smallest_on_cone_matrix_free
-from .rows import RANK_TOLERANCE, RESTRICTION_TOLERANCE
+from .rows import RANK_TOLERANCE, RESTRICTION_TOLERANCE, restricted, row_space
 
 CONES = ("whole", "paper", "critical")
 DENSE_SIZE = 1500  # up to this many parameters the Hessian is formed; its eigenvalues then take about a second
@@ -74,12 +75,44 @@ class Situation:
         """`errors`, zero where none are given."""
         return np.zeros(len(self.multipliers)) if self.errors is None else self.errors
 
-    @property
+    @cached_property
     def pushing(self) -> np.ndarray:
-        """Active rows of inequalities that push, with errors for or against it, as the signs of `doubt` and `spread` say."""
-        off = self.off if max(self.doubt, self.spread) > 0 else -self.off
-        lengths = np.maximum(np.linalg.norm(self.jacobian, axis=1) + off + self.spread, 0.0)
-        return self.at_zero & (self.multipliers * lengths > self.strong)
+        """Active rows of inequalities that push, with errors for or against it, as the signs of `doubt` and `spread` say.
+
+        Those that nearly cancel hold less than each of them pushes: rows are let go, R of them, while the slope that is left on the
+        face where the others stay, |P sum_R lam_j J_j|, is no more than `strong`. What is within rounding of a combination of the
+        others makes no difference, and stays.
+        """
+        off = (self.off if max(self.doubt, self.spread) > 0 else -self.off) + self.spread
+        pushes = self.jacobian * self.multipliers[:, None]
+        lengths = np.linalg.norm(self.jacobian, axis=1)
+        held = self.at_zero & (self.multipliers * np.maximum(lengths + off, 0.0) > self.strong)
+        if not held.any():
+            return held
+        cone = _held(self)[0]
+        always = np.concatenate([self.jacobian[~self.inequality], cone.equalities])
+        gone = np.zeros_like(held)
+
+        def left(j: int) -> tuple[float, float]:
+            """The slope on the face without a row, too, and how much of this row is there."""
+            stay = held & (np.arange(len(held)) != j)
+            span = row_space(restricted(np.concatenate([always, self.jacobian[stay]]), cone.free))
+            of = np.where(cone.free, [pushes[gone].sum(axis=0) + pushes[j], self.jacobian[j]], 0.0)
+            steep, own = np.linalg.norm(of - (of @ span.T) @ span, axis=1)
+            return float(steep + self.multipliers[gone] @ off[gone] + self.multipliers[j] * off[j]), float(own)
+
+        while held.any():
+            apart = held & ~np.isinf(margins := _margins(self.jacobian, held, always, cone.free))
+            near = np.flatnonzero(apart & (gone.any() | (self.multipliers * (margins + off) <= self.strong)))
+            found = {j: left(j) for j in near.tolist()}
+            known = {
+                j: s for j, (s, mine) in found.items() if mine > max(self.off[j], RESTRICTION_TOLERANCE * lengths[j])
+            }
+            j = min(known, key=lambda j: known[j], default=None)
+            if j is None or known[j] > self.strong:
+                break
+            held[j], gone[j] = False, True
+        return held
 
     @property
     def slack_columns(self) -> np.ndarray:
@@ -260,6 +293,22 @@ def _is_doubtful(name: str, situation: Situation, cone: Cone) -> bool:
     upwards = replace(situation, doubt=abs(situation.doubt), spread=abs(situation.spread))
     tight, _ = build_cone(name, replace(upwards, doubt=max(upwards.doubt, np.finfo(float).tiny)))
     return bool((tight.zero != cone.zero).any()) or len(tight.equalities) != len(cone.equalities)
+
+
+def _margins(rows: np.ndarray, held: np.ndarray, always: np.ndarray, free: np.ndarray) -> np.ndarray:
+    """How far each row that is held lies from the span of the others and of those that always are; infinite where it lies in it."""
+    size = np.linalg.norm(np.where(free, rows, 0.0), axis=1)
+    counted = held & (size > RESTRICTION_TOLERANCE * np.linalg.norm(rows, axis=1))
+    units = np.concatenate([np.where(free, rows[counted], 0.0) / size[counted, None], restricted(always, free)])
+    found = np.full(len(rows), np.inf)
+    if not len(units):
+        return found
+    left, values, _ = np.linalg.svd(units, full_matrices=False)
+    left, values = left[:, values > RANK_TOLERANCE * values[0]], values[values > RANK_TOLERANCE * values[0]]
+    own = 1 - (left**2).sum(axis=1) < np.sqrt(RANK_TOLERANCE)  # without it the rank were smaller
+    distance = np.where(own, 1 / np.linalg.norm(left / values, axis=1), np.inf)[: int(counted.sum())]
+    found[counted] = distance * size[counted]
+    return found
 
 
 def _known(situation: Situation, free: np.ndarray) -> np.ndarray:

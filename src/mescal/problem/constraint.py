@@ -17,13 +17,14 @@ from .terms import Terms, figures
 @dataclass(frozen=True, eq=False)
 class Constraint:
     """`body <= 0` or `body == 0`; made by comparing expectations. `terms` say how it was stated; `beside` is the name of a scalar
-    of the problem's own that is subtracted in it, and is its bound, or part of it, to whoever reads it.
+    of the problem's own that is subtracted in it, `unit` times, and is its bound, or part of it, to whoever reads it.
     """
 
     body: Expectation
     kind: Literal["<=", "=="]
     terms: Terms = field(default_factory=Terms)
     beside: str | None = None
+    unit: float = 1.0
 
     def with_body(self, body: Expectation) -> "Constraint":
         """The same statement about other parameters or other sources."""
@@ -33,7 +34,9 @@ class Constraint:
         """How it was stated, at parameters: with the value that the scalar has there as its bound."""
         if self.beside is None:
             return self.terms
-        return replace(self.terms, bound=self.terms.bound + np.asarray(x.auxiliary[self.beside], np.float64))
+        return replace(
+            self.terms, bound=self.terms.bound + self.unit * np.asarray(x.auxiliary[self.beside], np.float64)
+        )
 
     @property
     def inequality(self) -> bool:

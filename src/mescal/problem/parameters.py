@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..checks import refuse_mixed_keys
 from ..errors import InputError, InputTypeError
 from .row_checks import refuse_masked, refuse_traced
 
@@ -100,6 +101,7 @@ def is_rounded(x: Any, dtype: Any) -> bool:
 
 def flatten_parameters(x: Any, name: str = "x") -> tuple[Parameters, np.ndarray]:
     """Split `x` into its structure and a flat vector (numpy, in the widest of its floating types)."""
+    refuse_mixed_keys(x, name)
     refuse_traced(x, name)
     leaves = jax.tree.leaves(x)
     for leaf in leaves:

@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..checks import refuse_mixed_keys
 from ..errors import InputError, InputTypeError
 from .digest import digest_array, digest_of
 from .program import Rows
@@ -141,6 +142,7 @@ class Population:
 
         So two expectations over the same arrays are over one source, and share one copy.
         """
+        refuse_mixed_keys(arrays, "over")
         objects = (*map(id, jax.tree.leaves(arrays)), None if weights is None else id(weights))
         known = _known.get(objects)
         if known is None or not known._holds(arrays, weights):  # another object may live at the same place by now

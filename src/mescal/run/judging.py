@@ -87,7 +87,10 @@ def kink_beside(here: Setup, state: State, certificate: Certificate) -> Kink | N
     if here.looks is None or certificate.violation.lower > here.settings.tol.violation:
         return None
     x = np.asarray(state.z, np.float64)[: here.program.parameters.size]
-    unit = float(np.abs([x, x - here.origin, here.origin]).max(initial=0.0)) or 1.0
+    sizes = np.abs([x, x - here.origin, here.origin]).max(axis=0)
+    own = len(x) - (len(here.problem.lifting.starts) if here.problem.lifting else 0)
+    sizes[:own] = sizes[:own].max(initial=0.0)  # scalars of statements have units of their own
+    unit = np.where(sizes > 0, sizes, 1.0)
     limit, seed = here.settings.tol.gradient, here.settings.seed
     return kink_near(here.problem, here.parameters(state), certificate.multipliers, unit, limit, seed, time_for(here))
 

@@ -17,6 +17,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float, PyTree
 
+from ..checks import refuse_mixed_keys
 from ..errors import InputError, InputTypeError
 
 ROUNDINGS = 8
@@ -69,6 +70,7 @@ def stored(value: PyTree, name: str) -> PyTree:
     """
     if _is_numbers(value):
         return _stored_leaf(value, name)
+    refuse_mixed_keys(value, name)
     if not jax.tree.leaves(value):
         raise InputTypeError(
             f"{name} that is {value!r}, without a number",

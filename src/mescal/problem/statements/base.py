@@ -198,19 +198,22 @@ class Combined(Statement):
     def above(self, lift: Lift, name: str) -> Expectation:
         whole = lift.plain(self.plain)
         for factor, part in self.parts:
-            whole = whole + factor * (part.above(lift, name) if factor >= 0 else part.below(lift, name))
+            with lift.times(factor):
+                whole = whole + factor * (part.above(lift, name) if factor >= 0 else part.below(lift, name))
         return whole
 
     def below(self, lift: Lift, name: str) -> Expectation:
         whole = lift.plain(self.plain)
         for factor, part in self.parts:
-            whole = whole + factor * (part.below(lift, name) if factor >= 0 else part.above(lift, name))
+            with lift.times(factor):
+                whole = whole + factor * (part.below(lift, name) if factor >= 0 else part.above(lift, name))
         return whole
 
     def exact(self, lift: Lift, name: str) -> Expectation:
         whole = lift.plain(self.plain)
         for factor, part in self.parts:
-            whole = whole + factor * part.exact(lift, name)
+            with lift.times(factor):
+                whole = whole + factor * part.exact(lift, name)
         return whole
 
     def value_at(self, at: At) -> float:

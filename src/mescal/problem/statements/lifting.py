@@ -5,6 +5,7 @@ of both; where no statement needs a scalar, they stay as they are.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
 from typing import Any, NamedTuple
@@ -42,7 +43,15 @@ class Lift:
         self.starts: dict[str, Start] = {}
         self.ranges: dict[str, ConvexSet] = {}
         self.sides: dict[str, Constraint] = {}
+        self.unit = 1.0  # what the statement that is being lowered is multiplied by
         self._lifted: dict[int, tuple[Callable, Callable]] = {}
+
+    @contextmanager
+    def times(self, factor: float):
+        """What is lowered inside is multiplied by this."""
+        before, self.unit = self.unit, self.unit * abs(factor)
+        yield
+        self.unit = before
 
     def scalar(
         self, name: str, start: Start, between: tuple[float, float] | None = None
@@ -58,10 +67,10 @@ class Lift:
         read.__name__ = name
         return read
 
-    def side(self, name: str, constraint: Constraint, beside: Callable | None = None) -> str:
-        """A constraint beside those that the user stated; its name. `beside` reads the scalar that is subtracted in it."""
+    def side(self, name: str, constraint: Constraint, beside: Callable | None = None, unit: float = 1.0) -> str:
+        """A constraint beside those that the user stated; its name. `beside` reads the scalar subtracted in it, `unit` times."""
         name = _free(name, self.sides)
-        self.sides[name] = constraint if beside is None else replace(constraint, beside=beside.__name__)
+        self.sides[name] = constraint if beside is None else replace(constraint, beside=beside.__name__, unit=unit)
         return name
 
     def of_x(self, fn: Callable) -> Callable:

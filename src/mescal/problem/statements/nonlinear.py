@@ -68,6 +68,8 @@ def of(g: Callable, *parts: Any, between: tuple[float, float] | None = None) -> 
             "write of(lambda a, b: a / b, E(first, over=d), E(second, over=d))",
         )
     if between is not None:
+        if not isinstance(between, (tuple, list)) or len(between) != 2:
+            raise InputTypeError(f"between={between!r:.60}", "two numbers", "write between=(0, 1)")
         low, high = (number(-np.inf)("between", end) for end in between)
         between = low, high
     return Of(g, parts, between)

@@ -137,7 +137,10 @@ def _among(given: Any, over: Any) -> Any:
             "a function of (parameters, one sample), or arrays as over=",
             "draw from these rows alone, over=mescal.stream(the rows chosen), or write given=lambda x, row: row[0] > 60",
         )
-    chosen = np.asarray(given)
+    try:
+        chosen = np.asarray(given)
+    except ValueError:
+        chosen = np.asarray(None)
     rows = {np.shape(leaf)[0] for leaf in jax.tree.leaves(over) if np.ndim(leaf)}
     if chosen.dtype != bool or chosen.ndim != 1 or rows != {len(chosen)}:
         raise InputTypeError(

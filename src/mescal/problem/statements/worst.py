@@ -1,9 +1,11 @@
 """The worst of several values: of groups, of scenarios.
 
 worst(e_1, ..., e_k) <= b   is   e_i <= b for every i;     minimised, it is the least t with e_i <= t for every i
+
+A multiple u worst(...), u > 1, has u (e_i - t) <= 0: whether a value is the largest is told in the units in which it counts.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...errors import InputTypeError
@@ -33,13 +35,11 @@ class Worst(Statement):
         return found
 
     def above(self, lift: Lift, name: str) -> Expectation:
-        value = lift.scalar(f"{name}: worst", self.value_at)
+        value, unit = lift.scalar(f"{name}: worst", self.value_at), max(1.0, lift.unit)
         for key, member in self.members.items():
             own = f"{name}[{key}]"
-            if isinstance(member, Expectation):
-                lift.side(own, (lift.plain(member) - E(value)) <= 0, value)
-            else:
-                lift.side(own, (member.above(lift, own) - E(value)) <= 0, value)
+            whole = lift.plain(member) if isinstance(member, Expectation) else member.above(lift, own)
+            lift.side(own, unit * (whole - E(value)) <= 0, value, unit)
         return E(value)
 
     def value_at(self, at: At) -> float:
@@ -56,10 +56,14 @@ def worst(members: Sequence[Any] | Mapping[str, Any]) -> Statement:
 
     - `members`: a list, or a dict by name; the names are those of the constraints that come of it.
     """
+    if not isinstance(members, Iterable):
+        members = []
     named = members if isinstance(members, Mapping) else {str(i): member for i, member in enumerate(members)}
     if not named:
         raise InputTypeError(
-            "worst of nothing", "at least one expectation", "write worst([E(loss, over=a), E(loss, over=b)])"
+            "worst of nothing that can be listed",
+            "at least one expectation",
+            "write worst([E(loss, over=a), E(loss, over=b)])",
         )
     for key, member in named.items():
         if not isinstance(member, (Expectation, Statement)):
