@@ -102,8 +102,10 @@ class Situation:
             return float(steep + self.multipliers[gone] @ off[gone] + self.multipliers[j] * off[j]), float(own)
 
         while held.any():
-            apart = held & ~np.isinf(margins := _margins(self.jacobian, held, always, cone.free))
-            near = np.flatnonzero(apart & (gone.any() | (self.multipliers * (margins + off) <= self.strong)))
+            margins = _margins(self.jacobian, held, always, cone.free)
+            apart = np.flatnonzero(held & np.isfinite(margins))
+            weak = self.multipliers[apart] * (margins + off)[apart] <= self.strong
+            near = apart if gone.any() else apart[weak]
             found = {j: left(j) for j in near.tolist()}
             known = {
                 j: s for j, (s, mine) in found.items() if mine > max(self.off[j], RESTRICTION_TOLERANCE * lengths[j])
