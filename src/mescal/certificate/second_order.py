@@ -15,6 +15,7 @@ constraint in a small unit would make every curvature small. For the same reason
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -92,26 +93,18 @@ class Situation:
         cone = _held(self)[0]
         always = np.concatenate([self.jacobian[~self.inequality], cone.equalities])
         gone = np.zeros_like(held)
-
-        def left(j: int) -> tuple[float, float]:
-            """The slope on the face without a row, too, and how much of this row is there."""
-            stay = held & (np.arange(len(held)) != j)
-            span = row_space(restricted(np.concatenate([always, self.jacobian[stay]]), cone.free))
-            of = np.where(cone.free, [pushes[gone].sum(axis=0) + pushes[j], self.jacobian[j]], 0.0)
-            steep, own = np.linalg.norm(of - (of @ span.T) @ span, axis=1)
-            return float(steep + self.multipliers[gone] @ off[gone] + self.multipliers[j] * off[j]), float(own)
-
         while held.any():
-            margins = _margins(self.jacobian, held, always, cone.free)
-            apart = np.flatnonzero(held & np.isfinite(margins))
-            weak = self.multipliers[apart] * (margins + off)[apart] <= self.strong
-            near = apart if gone.any() else apart[weak]
-            found = {j: left(j) for j in near.tolist()}
-            known = {
-                j: s for j, (s, mine) in found.items() if mine > max(self.off[j], RESTRICTION_TOLERANCE * lengths[j])
-            }
-            j = min(known, key=lambda j: known[j], default=None)
-            if j is None or known[j] > self.strong:
+            apart = _apart(self.jacobian, held, always, cone.free)
+            least = np.maximum(self.off, RESTRICTION_TOLERANCE * lengths)
+            known = np.flatnonzero(apart.margins > least)
+            push = np.where(cone.free, pushes[gone].sum(axis=0), 0.0)
+            across = np.linalg.norm(push - (push @ apart.span.T) @ apart.span)
+            steep = np.hypot(across, apart.ways[known] @ push + self.multipliers[known] * apart.margins[known])
+            steep += self.multipliers[gone] @ off[gone] + self.multipliers[known] * off[known]
+            slow = known[np.argsort(steep, kind="stable")][: np.count_nonzero(steep <= self.strong)]
+            # margins are told to the square root of rounding: what others make up is seen without them
+            j = next((j for j in slow.tolist() if _beyond(self.jacobian, held, j, always, cone.free) > least[j]), None)
+            if j is None:
                 break
             held[j], gone[j] = False, True
         return held
@@ -297,20 +290,41 @@ def _is_doubtful(name: str, situation: Situation, cone: Cone) -> bool:
     return bool((tight.zero != cone.zero).any()) or len(tight.equalities) != len(cone.equalities)
 
 
-def _margins(rows: np.ndarray, held: np.ndarray, always: np.ndarray, free: np.ndarray) -> np.ndarray:
-    """How far each row that is held lies from the span of the others and of those that always are; infinite where it lies in it."""
+class _Apart(NamedTuple):
+    """Rows of the Jacobian beside the span of those that are held with them: how far each lies from the others, zero where it lies
+    among them or is not held; the unit vector along which it does; and a basis of the span of all.
+    """
+
+    margins: np.ndarray
+    ways: np.ndarray
+    span: np.ndarray
+
+
+def _apart(rows: np.ndarray, held: np.ndarray, always: np.ndarray, free: np.ndarray) -> _Apart:
+    """The rows that are held, beside each other and those that always are, from one singular value decomposition."""
     size = np.linalg.norm(np.where(free, rows, 0.0), axis=1)
-    counted = held & (size > RESTRICTION_TOLERANCE * np.linalg.norm(rows, axis=1))
+    counted = np.flatnonzero(held & (size > RESTRICTION_TOLERANCE * np.linalg.norm(rows, axis=1)))
     units = np.concatenate([np.where(free, rows[counted], 0.0) / size[counted, None], restricted(always, free)])
-    found = np.full(len(rows), np.inf)
+    margins, ways = np.zeros(len(rows)), np.zeros(rows.shape)
     if not len(units):
-        return found
-    left, values, _ = np.linalg.svd(units, full_matrices=False)
-    left, values = left[:, values > RANK_TOLERANCE * values[0]], values[values > RANK_TOLERANCE * values[0]]
+        return _Apart(margins, ways, units)
+    left, values, span = np.linalg.svd(units, full_matrices=False)
+    kept = values > RANK_TOLERANCE * values[0]
+    left, values, span = left[: len(counted), kept], values[kept], span[kept]
     own = 1 - (left**2).sum(axis=1) < np.sqrt(RANK_TOLERANCE)  # without it the rank were smaller
-    distance = np.where(own, 1 / np.linalg.norm(left / values, axis=1), np.inf)[: int(counted.sum())]
-    found[counted] = distance * size[counted]
-    return found
+    dual = left / values
+    lengths = np.linalg.norm(dual, axis=1)
+    margins[counted[own]] = size[counted[own]] / lengths[own]
+    ways[counted[own]] = (dual[own] / lengths[own, None]) @ span
+    return _Apart(margins, ways, span)
+
+
+def _beyond(rows: np.ndarray, held: np.ndarray, j: int, always: np.ndarray, free: np.ndarray) -> float:
+    """How much of a row is there beyond the others that are held and those that always are."""
+    others = held & (np.arange(len(held)) != j)
+    span = row_space(restricted(np.concatenate([always, rows[others]]), free))
+    row = np.where(free, rows[j], 0.0)
+    return float(np.linalg.norm(row - (row @ span.T) @ span))
 
 
 def _known(situation: Situation, free: np.ndarray) -> np.ndarray:
