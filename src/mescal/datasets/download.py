@@ -1,7 +1,7 @@
 """Downloads: a zip archive by HTTP, its members verified by sha256 and moved into the cache in one step each.
 
 Everything happens in a temporary folder inside the cache, which is removed whatever happens: a file in the cache is
-complete and verified, or not there at all.
+complete and verified, or not there at all. pooch verifies an archive, which a server may pack anew, and not its members.
 """
 
 import hashlib
