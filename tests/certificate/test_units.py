@@ -393,6 +393,19 @@ def test_rows_that_nearly_cancel_hide_no_maximum(tilt, other):
     assert certified(steep, [0, 0]).passes(TOLERANCE)
 
 
+def test_three_rows_that_nearly_cancel_in_a_plane_hide_no_maximum():
+    """min a y^2 with x <= 0, x >= 0.05 y and x >= 0.1 y, at 0: each row is a combination of the two others, and none is held."""
+    beside = [E(lambda x, r: r[0] * x[1] - x[0], over=np.array([[tilt]])) for tilt in (0.05, 0.1)]
+    rows = {"wall": E(lambda x: x[0]) <= 0, "first": beside[0] <= 0, "second": beside[1] <= 0}
+    for a in (-1.0, 1.0):
+        problem = mescal.Problem(a * SECOND, rows)
+        found = certified(problem, [0, 0], multipliers={"wall": 0.1, "first": 0.05, "second": 0.05})
+        assert found.passes(TOLERANCE) == (a > 0), found
+    # a slope of 1 along the face makes two of them push: all are held
+    steep = mescal.Problem(-1 * SECOND - E(lambda x: x[1]), rows)
+    assert certified(steep, [0, 0], multipliers={"wall": 15.0, "first": 10.0, "second": 5.0}).passes(TOLERANCE)
+
+
 def test_a_bound_on_a_ratio_that_is_missed_beside_a_small_denominator_is_told():
     """A precision of 0.5 where 0.9 was asked for: what is held is 0.9 d - 0.5 d <= 0, within the tolerance for d = 0.02, not 1."""
     for d, told in ((0.02, True), (1.0, False)):

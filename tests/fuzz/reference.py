@@ -107,23 +107,32 @@ def null_space(rows):
 
 def firm(pushes, always, strong):
     """Which of the rows lam_j J_j hold: all but those let go one by one, first the one that leaves the least slope on the face of
-    the others, |P sum of what is let go|, while that is no more than `strong`; combinations of the others change nothing, and stay.
+    the others, |P sum of what is let go|, while that is no more than `strong`. Combinations of those that push more go before all,
+    and hold in the end where they are combinations of what does.
     """
-    held = np.sqrt((pushes**2).sum(1)) > strong
-    gone = np.zeros(len(held), bool)
+    lengths = np.sqrt((pushes**2).sum(1))
+    held, spare = lengths > strong, np.zeros(len(pushes), bool)
+
+    def implied(j, rows):
+        own = null_space(np.concatenate([always, pushes[rows]])).T @ pushes[j]
+        return own @ own <= LONG(1e-20) * (pushes[j] @ pushes[j])
+
+    counted = np.zeros_like(held)
+    for j in sorted(np.flatnonzero(held), key=lambda j: -lengths[j]):
+        spare[j] = implied(j, counted)
+        counted[j] = not spare[j]
+    held, gone = counted, spare.copy()
     while held.any():
         slopes = {}
         for j in np.flatnonzero(held):
             stay = held & (np.arange(len(held)) != j)
-            basis = null_space(np.concatenate([always, pushes[stay]]))
-            own, together = basis.T @ pushes[j], basis.T @ (pushes[gone].sum(0) + pushes[j])
-            if own @ own > LONG(1e-20) * (pushes[j] @ pushes[j]):
-                slopes[j] = np.sqrt(together @ together)
-        j = min(slopes, key=slopes.__getitem__, default=None)
-        if j is None or slopes[j] > strong:
+            together = null_space(np.concatenate([always, pushes[stay]])).T @ (pushes[gone].sum(0) + pushes[j])
+            slopes[j] = np.sqrt(together @ together)
+        j = min(slopes, key=slopes.__getitem__)
+        if slopes[j] > strong:
             break
         held[j], gone[j] = False, True
-    return held
+    return held | [bool(spare[j]) and implied(j, held) for j in range(len(held))]
 
 
 def subsets(count):

@@ -81,8 +81,8 @@ class Situation:
         """Active rows of inequalities that push, with errors for or against it, as the signs of `doubt` and `spread` say.
 
         Those that nearly cancel hold less than each of them pushes: rows are let go, R of them, while the slope that is left on the
-        face where the others stay, |P sum_R lam_j J_j|, is no more than `strong`. What is within rounding of a combination of the
-        others makes no difference, and stays.
+        face where the others stay, |P sum_R lam_j J_j|, is no more than `strong`. What is within rounding of a combination of those
+        that push more goes first, as it makes no difference then, and is held in the end if it still makes none.
         """
         off = (self.off if max(self.doubt, self.spread) > 0 else -self.off) + self.spread
         pushes = self.jacobian * self.multipliers[:, None]
@@ -92,10 +92,11 @@ class Situation:
             return held
         cone = _held(self)[0]
         always = np.concatenate([self.jacobian[~self.inequality], cone.equalities])
-        gone = np.zeros_like(held)
+        least = np.maximum(self.off, RESTRICTION_TOLERANCE * lengths)
+        spare = _spare(self.jacobian, held, lengths * self.multipliers, always, cone.free, least)
+        held, gone = held & ~spare, spare.copy()
         while held.any():
             apart = _apart(self.jacobian, held, always, cone.free)
-            least = np.maximum(self.off, RESTRICTION_TOLERANCE * lengths)
             known = np.flatnonzero(apart.margins > least)
             push = np.where(cone.free, pushes[gone].sum(axis=0), 0.0)
             across = np.linalg.norm(push - (push @ apart.span.T) @ apart.span)
@@ -107,7 +108,9 @@ class Situation:
             if j is None:
                 break
             held[j], gone[j] = False, True
-        return held
+        for j in np.flatnonzero(spare):
+            spare[j] = _beyond(self.jacobian, held, j, always, cone.free) <= least[j]
+        return held | spare
 
     @property
     def slack_columns(self) -> np.ndarray:
@@ -317,6 +320,20 @@ def _apart(rows: np.ndarray, held: np.ndarray, always: np.ndarray, free: np.ndar
     margins[counted[own]] = size[counted[own]] / lengths[own]
     ways[counted[own]] = (dual[own] / lengths[own, None]) @ span
     return _Apart(margins, ways, span)
+
+
+def _spare(
+    rows: np.ndarray, held: np.ndarray, pushes: np.ndarray, always: np.ndarray, free: np.ndarray, least: np.ndarray
+) -> np.ndarray:
+    """Rows that are held, each within `least` of combinations of those that push more and of those that always are."""
+    spare = np.zeros_like(held)
+    if (_apart(rows, held, always, free).margins > least)[held].all():
+        return spare
+    counted = np.zeros_like(held)
+    for j in np.flatnonzero(held)[np.argsort(-pushes[held], kind="stable")].tolist():
+        spare[j] = _beyond(rows, counted, j, always, free) <= least[j]
+        counted[j] = not spare[j]
+    return spare
 
 
 def _beyond(rows: np.ndarray, held: np.ndarray, j: int, always: np.ndarray, free: np.ndarray) -> float:
