@@ -41,7 +41,7 @@ def size(view: RunView) -> str:
     statement = None if view.about is None else view.about.statement
     if statement is None:
         return ""
-    data = "a stream of samples" if statement.population is None else f"{statement.population:,} rows"
+    data = "a stream" if statement.population is None else f"means over at most {statement.population:,} rows"
     rows = sum(part.rows for part in statement.constraints)
     held = f"{rows:,} constraint{'' if rows == 1 else 's'}" if rows else "no constraints"
     return f"{statement.dimension:,} parameters, {data}, {held}"
