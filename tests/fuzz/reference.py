@@ -132,7 +132,7 @@ def firm(pushes, always, strong):
         if slopes[j] > strong:
             break
         held[j], gone[j] = False, True
-    return held | [bool(spare[j]) and implied(j, held) for j in range(len(held))]
+    return held | np.array([spare[j] and implied(j, held) for j in range(len(held))], bool)
 
 
 def subsets(count):
