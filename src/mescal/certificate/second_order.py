@@ -108,7 +108,7 @@ class Situation:
             if j is None:
                 break
             held[j], gone[j] = False, True
-        for j in np.flatnonzero(spare):
+        for j in np.flatnonzero(spare).tolist():
             spare[j] = _beyond(self.jacobian, held, j, always, cone.free) <= least[j]
         return held | spare
 
