@@ -15,14 +15,14 @@ constraint in a small unit would make every curvature small. For the same reason
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
 from ..sets.tangent_cone import TangentCone
 from .budget import ENDLESS, Budget
 from .cones import NO_HESSIAN, Cone, Curvature, smallest_on_cone, smallest_on_cone_matrix_free
-from .rows import RANK_TOLERANCE, RESTRICTION_TOLERANCE, restricted, row_space
+from .pushing import Pushing
+from .rows import RANK_TOLERANCE, RESTRICTION_TOLERANCE
 
 CONES = ("whole", "paper", "critical")
 DENSE_SIZE = 1500  # up to this many parameters the Hessian is formed; its eigenvalues then take about a second
@@ -78,14 +78,10 @@ class Situation:
 
     @cached_property
     def pushing(self) -> np.ndarray:
-        """Active rows of inequalities that push, with errors for or against it, as the signs of `doubt` and `spread` say.
-
-        Those that nearly cancel hold less than each of them pushes: rows are let go, R of them, while the slope that is left on the
-        face where the others stay, |P sum_R lam_j J_j|, is no more than `strong`. What is within rounding of a combination of those
-        that push more goes first, as it makes no difference then, and is held in the end if it still makes none.
+        """Active rows of inequalities that push, with errors for or against it, as the signs of `doubt` and `spread` say; without
+        those that nearly cancel (`pushing`).
         """
         off = (self.off if max(self.doubt, self.spread) > 0 else -self.off) + self.spread
-        pushes = self.jacobian * self.multipliers[:, None]
         lengths = np.linalg.norm(self.jacobian, axis=1)
         held = self.at_zero & (self.multipliers * np.maximum(lengths + off, 0.0) > self.strong)
         if not held.any():
@@ -93,24 +89,8 @@ class Situation:
         cone = _held(self)[0]
         always = np.concatenate([self.jacobian[~self.inequality], cone.equalities])
         least = np.maximum(self.off, RESTRICTION_TOLERANCE * lengths)
-        spare = _spare(self.jacobian, held, lengths * self.multipliers, always, cone.free, least)
-        held, gone = held & ~spare, spare.copy()
-        while held.any():
-            apart = _apart(self.jacobian, held, always, cone.free)
-            known = np.flatnonzero(apart.margins > least)
-            push = np.where(cone.free, pushes[gone].sum(axis=0), 0.0)
-            across = np.linalg.norm(push - (push @ apart.span.T) @ apart.span)
-            steep = np.hypot(across, apart.ways[known] @ push + self.multipliers[known] * apart.margins[known])
-            steep += self.multipliers[gone] @ off[gone] + self.multipliers[known] * off[known]
-            slow = known[np.argsort(steep, kind="stable")][: np.count_nonzero(steep <= self.strong)]
-            # margins are told to the square root of rounding: what others make up is seen without them
-            j = next((j for j in slow.tolist() if _beyond(self.jacobian, held, j, always, cone.free) > least[j]), None)
-            if j is None:
-                break
-            held[j], gone[j] = False, True
-        for j in np.flatnonzero(spare).tolist():
-            spare[j] = _beyond(self.jacobian, held, j, always, cone.free) <= least[j]
-        return held | spare
+        rows = Pushing(self.jacobian, self.multipliers, always, cone.free, off, least)
+        return rows.kept(held, self.strong)
 
     @property
     def slack_columns(self) -> np.ndarray:
@@ -291,57 +271,6 @@ def _is_doubtful(name: str, situation: Situation, cone: Cone) -> bool:
     upwards = replace(situation, doubt=abs(situation.doubt), spread=abs(situation.spread))
     tight, _ = build_cone(name, replace(upwards, doubt=max(upwards.doubt, np.finfo(float).tiny)))
     return bool((tight.zero != cone.zero).any()) or len(tight.equalities) != len(cone.equalities)
-
-
-class _Apart(NamedTuple):
-    """Rows of the Jacobian beside the span of those that are held with them: how far each lies from the others, zero where it lies
-    among them or is not held; the unit vector along which it does; and a basis of the span of all.
-    """
-
-    margins: np.ndarray
-    ways: np.ndarray
-    span: np.ndarray
-
-
-def _apart(rows: np.ndarray, held: np.ndarray, always: np.ndarray, free: np.ndarray) -> _Apart:
-    """The rows that are held, beside each other and those that always are, from one singular value decomposition."""
-    size = np.linalg.norm(np.where(free, rows, 0.0), axis=1)
-    counted = np.flatnonzero(held & (size > RESTRICTION_TOLERANCE * np.linalg.norm(rows, axis=1)))
-    units = np.concatenate([np.where(free, rows[counted], 0.0) / size[counted, None], restricted(always, free)])
-    margins, ways = np.zeros(len(rows)), np.zeros(rows.shape)
-    if not len(units):
-        return _Apart(margins, ways, units)
-    left, values, span = np.linalg.svd(units, full_matrices=False)
-    kept = values > RANK_TOLERANCE * values[0]
-    left, values, span = left[: len(counted), kept], values[kept], span[kept]
-    own = 1 - (left**2).sum(axis=1) < np.sqrt(RANK_TOLERANCE)  # without it the rank were smaller
-    dual = left / values
-    lengths = np.linalg.norm(dual, axis=1)
-    margins[counted[own]] = size[counted[own]] / lengths[own]
-    ways[counted[own]] = (dual[own] / lengths[own, None]) @ span
-    return _Apart(margins, ways, span)
-
-
-def _spare(
-    rows: np.ndarray, held: np.ndarray, pushes: np.ndarray, always: np.ndarray, free: np.ndarray, least: np.ndarray
-) -> np.ndarray:
-    """Rows that are held, each within `least` of combinations of those that push more and of those that always are."""
-    spare = np.zeros_like(held)
-    if (_apart(rows, held, always, free).margins > least)[held].all():
-        return spare
-    counted = np.zeros_like(held)
-    for j in np.flatnonzero(held)[np.argsort(-pushes[held], kind="stable")].tolist():
-        spare[j] = _beyond(rows, counted, j, always, free) <= least[j]
-        counted[j] = not spare[j]
-    return spare
-
-
-def _beyond(rows: np.ndarray, held: np.ndarray, j: int, always: np.ndarray, free: np.ndarray) -> float:
-    """How much of a row is there beyond the others that are held and those that always are."""
-    others = held & (np.arange(len(held)) != j)
-    span = row_space(restricted(np.concatenate([always, rows[others]]), free))
-    row = np.where(free, rows[j], 0.0)
-    return float(np.linalg.norm(row - (row @ span.T) @ span))
 
 
 def _known(situation: Situation, free: np.ndarray) -> np.ndarray:

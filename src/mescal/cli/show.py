@@ -32,12 +32,11 @@ def show_run(console: Console, stored: StoredRun, lead: str = ""):
         )
         return
     given = Task.from_config(stored.config)
-    said = str(result.status).removeprefix("Certified: ")
     show_verdict(
         console,
         stored,
         f"{given.label} with {given.solver}, seed {given.seed}",
-        Text.assemble(verdict(result.converged), "  ", said[:1].upper() + said[1:]),
+        Text.assemble(verdict(result.converged), "  ", str(result.status)),
         [measure_table(result.certificate, result.tolerance), Text(""), facts(result, about)],
         result.certificate,
         result.converged,

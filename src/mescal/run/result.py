@@ -183,7 +183,7 @@ class Result:
             for check in c.checks(self.tolerance)
         )
         lines = [
-            f"{'CERTIFIED' if self.converged else 'NOT CERTIFIED'}: {str(self.status).removeprefix('Certified: ')}",
+            f"{'CERTIFIED' if self.converged else 'NOT CERTIFIED'}: {self.status}",
             f"  objective {self.objective:.6g}, {measures}",
             f"  relative stationarity {c.relative_stationarity.value:.3g}, on the cone {c.cone!r}"
             + (f"; {c.stationarity.how}" if c.confidence else ""),
