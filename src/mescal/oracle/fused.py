@@ -19,9 +19,13 @@ from jax.extend.core import ClosedJaxpr, Literal
 from ..problem import Program, Rows
 from ..problem.traced import Traced, evaluate_equation
 
-BLOCK = 8192  # numbers of a block of rows, which has to fit into the registers of a multiprocessor
+MOST_COLUMNS = 8192  # of a row, which has to fit into the registers of a multiprocessor
+# Numbers of a block of rows for each warp (32 threads). Rows are short enough for one warp as a rule: its sums over a block are
+# then each thread's own, and many independent warps hide how long memory takes. Measured, see benchmarks/gpu.py: with blocks of
+# 8192 numbers, each shared by four warps, a pass took half as long again.
+WARP_NUMBERS = 1024
 MOST_ROWS_OF_A_BLOCK = 64
-PROGRAMS = 1024  # that share the rows: several for every multiprocessor of the largest GPUs
+PROGRAMS = 2048  # that share the rows: several for every multiprocessor of the largest GPUs
 LARGEST = 2**31  # numbers of the rows: the kernel counts them in 32 bits
 INTERPRET = False  # run the kernel as ordinary operations, on any device: for tests
 
@@ -55,7 +59,7 @@ def score_sums(program: Program, k: int, rows: Any, x: jax.Array) -> Sums | None
         return None
     table = leaves[0]
     functions = tuple(term.fn for term in family.terms)
-    if table.shape[1] > BLOCK or not _compiles(functions, table.shape, str(table.dtype)):
+    if table.shape[1] > MOST_COLUMNS or not _compiles(functions, table.shape, str(table.dtype)):
         return None
     values, slopes, *sizes = (part / table.shape[0] for part in _kernel(_scores(functions, table.dtype), x, table))
     factors = [jnp.asarray(program.coefficients, x.dtype)[term.coefficients[0]] for term in family.terms]
@@ -144,14 +148,15 @@ def _kernel(scores: tuple[Callable, ...], x: jax.Array, table: jax.Array) -> tup
     from jax.experimental import pallas as pl  # here: it takes longer to import than most solves to run
     from jax.experimental.pallas import triton
 
-    size, width = table.shape
+    (size, width), count = table.shape, len(scores)
     wide = 1 << (width - 1).bit_length()
-    block = max(1, min(MOST_ROWS_OF_A_BLOCK, BLOCK // wide))
+    block = max(1, min(MOST_ROWS_OF_A_BLOCK, WARP_NUMBERS // wide))
+    warps = max(1, block * wide // WARP_NUMBERS)
     programs = min(PROGRAMS, -(-size // block))
     steps = -(-size // (programs * block))
     dtype = table.dtype
 
-    def body(x_ref, rows_ref, *out_refs):
+    def body(x_ref, rows_ref, values_ref, slopes_ref):
         first = pl.program_id(0) * steps * block
         columns = jnp.arange(wide)
         inside = columns < width
@@ -176,17 +181,17 @@ def _kernel(scores: tuple[Callable, ...], x: jax.Array, table: jax.Array) -> tup
 
         nothing = tuple((jnp.zeros((), dtype), jnp.zeros(wide, dtype)) for _ in 2 * scores)
         totals = jax.lax.fori_loop(0, steps, step, nothing)
-        for (value, slope), value_ref, slope_ref in zip(totals, out_refs[::2], out_refs[1::2], strict=True):
-            value_ref[pl.program_id(0)] = value
-            slope_ref[pl.program_id(0), :] = slope
+        for t, (value, slope) in enumerate(totals):
+            values_ref[t, pl.program_id(0)] = value
+            slopes_ref[t, pl.program_id(0), :] = slope
 
-    parts = pl.pallas_call(
+    values, slopes = pl.pallas_call(
         body,
         grid=(programs,),
-        out_shape=[jax.ShapeDtypeStruct((programs, *shape), dtype) for _ in 2 * scores for shape in ((), (wide,))],
+        out_shape=[jax.ShapeDtypeStruct((2 * count, programs, *shape), dtype) for shape in ((), (wide,))],
         interpret=INTERPRET,
+        compiler_params=None if INTERPRET else triton.CompilerParams(num_warps=warps),
         name="score_sums",
     )(x, table)
-    totals, count = [jnp.sum(part, axis=0) for part in parts], len(scores)
-    values, slopes = jnp.stack(totals[::2]), jnp.stack(totals[1::2])[:, :width]
+    values, slopes = jnp.sum(values, axis=1), jnp.sum(slopes, axis=1)[:, :width]
     return values[:count], slopes[:count], values[count:], slopes[count:]
