@@ -19,7 +19,7 @@ import mescal
 from mescal import E
 from mescal.sets import Affine, Ball, Box, HalfSpace, NonNegative, Product, Reals, Simplex
 
-from ..fuzz.reference import LONG, firm
+from ..fuzz.reference import LONG, faces
 
 pytestmark = pytest.mark.quick
 
@@ -202,16 +202,16 @@ class Reference:
 
         v = -(self.gradient + self.jacobian.T @ lam)
         mu = normal_multipliers(self.cone, v - project(self.cone, v))
-        pushing = mu > strong
-        hessian = self.hessian(lam)
-        for multiplier, bend in zip(mu[pushing], np.array(self.cone.bend).reshape(-1, d, d)[pushing], strict=True):
-            hessian = hessian + bend * multiplier
-        active = self.inequality & (slack <= 0)
-        always = np.concatenate([self.jacobian[~self.inequality], self.cone.equalities, self.cone.rows[pushing]])
-        held = firm((self.jacobian * np.where(active, lam, 0)[:, None]).astype(LONG), always.astype(LONG), strong)
-        kept = np.concatenate([always, self.jacobian[held]])
-        critical = Cone.of(np.concatenate([self.cone.rows[~pushing], self.jacobian[active & ~held]]), kept, size=d)
-        return {"whole": float(whole), "paper": paper, "critical": smallest_on(hessian, critical)}
+        active, sides = self.inequality & (slack <= 0), len(mu)
+        always = np.concatenate([self.jacobian[~self.inequality], self.cone.equalities])
+        rows = np.concatenate([self.cone.rows, self.jacobian[active]])
+        forces = np.concatenate([mu, lam[active]])[:, None] * rows
+        critical, bends = np.inf, np.array(self.cone.bend).reshape(-1, d, d)
+        for held in faces(forces.astype(LONG), always.astype(LONG), strong, sides):
+            hessian = self.hessian(lam) + np.einsum("k,kij->ij", mu[held[:sides]], bends[held[:sides]])
+            face = Cone.of(rows[~held], np.concatenate([always, rows[held]]), size=d)
+            critical = min(critical, smallest_on(hessian, face))
+        return {"whole": float(whole), "paper": paper, "critical": float(critical)}
 
 
 # The problems -----------------------------------------------------------------------------------------------------------

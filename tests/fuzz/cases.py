@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import mescal
 from mescal import E, Tolerance, sets
 
-from .reference import CLOSED, LONG, firm, looked, null_space, project, smallest
+from .reference import CLOSED, LONG, faces, looked, null_space, project, smallest
 
 ROWS = 8
 PHI = {
@@ -269,18 +269,20 @@ def truth(case: Case, found: mescal.Certificate) -> dict[str, float]:
     wrong = inequality & ((lam < 0) | ((slack > 0) & (lam != 0)))
     strong = LONG(case.tolerance.gradient)
     pushes = _pushes(equalities, sides, v - moved)
-    held = pushes > strong
     hessian = H + sum((lam[j] * c[j][2] for j in range(m)), np.zeros((d, d), LONG))
-    hessian = hessian + (pushes * bends)[held].sum() * np.eye(d, dtype=LONG)
     at_zero = inequality & (slack <= 0)
-    always = np.concatenate([J[~inequality], equalities, sides[held]])
-    pushing = firm(J * np.where(at_zero, lam, 0)[:, None], always, strong)
-    every = np.concatenate([always, J[pushing]])
-    one_sided = np.concatenate([sides[~held], J[at_zero & ~pushing]])  # lengths are those of x
+    rows = np.concatenate([sides, J[at_zero]])
+    forces = np.concatenate([pushes, np.where(at_zero, lam, 0)[at_zero]])[:, None] * rows
+    always = np.concatenate([J[~inequality], equalities])
+    curvature = np.inf
+    for held in faces(forces, always, strong, len(sides)):
+        bent = hessian + (pushes * bends)[held[: len(sides)]].sum() * np.eye(d, dtype=LONG)
+        # lengths are those of x
+        curvature = min(curvature, smallest(bent, np.concatenate([always, rows[held]]), rows[~held]))
     return {
         "stationarity": np.inf if wrong.any() else float(np.sqrt(moved @ moved)),
         "feasibility": float(np.sqrt((values + slack) @ (values + slack))),
-        "curvature": float(smallest(hessian, every, one_sided)),
+        "curvature": float(curvature),
     }
 
 

@@ -105,34 +105,28 @@ def null_space(rows):
     return np.array(basis[rank:], LONG).reshape(-1, n).T
 
 
-def firm(pushes, always, strong):
-    """Which of the rows lam_j J_j hold: all but those let go one by one, first the one that leaves the least slope on the face of
-    the others, |P sum of what is let go|, while that is no more than `strong`. Combinations of those that push more go before all,
-    and hold in the end where they are combinations of what does.
+def faces(pushes, always, strong, sides):
+    """Which of the rows lam_j J_j hold, as masks: all that push, but for each largest set that leaves no more than `strong` as a
+    slope where the others hold. Of the first `sides` rows, those of the set, one goes only if less than half of it is left.
     """
-    lengths = np.sqrt((pushes**2).sum(1))
-    held, spare = lengths > strong, np.zeros(len(pushes), bool)
+    push = np.sqrt((pushes**2).sum(1)) > strong
 
-    def implied(j, rows):
-        own = null_space(np.concatenate([always, pushes[rows]])).T @ pushes[j]
-        return own @ own <= LONG(1e-20) * (pushes[j] @ pushes[j])
+    def slope(gone):
+        held = push & ~np.isin(np.arange(len(push)), gone)
+        left = null_space(np.concatenate([always, pushes[held]])).T @ pushes[list(gone)].sum(0)
+        return np.sqrt(left @ left)
 
-    counted = np.zeros_like(held)
-    for j in sorted(np.flatnonzero(held), key=lambda j: -lengths[j]):
-        spare[j] = implied(j, counted)
-        counted[j] = not spare[j]
-    held, gone = counted, spare.copy()
-    while held.any():
-        slopes = {}
-        for j in np.flatnonzero(held):
-            stay = held & (np.arange(len(held)) != j)
-            together = null_space(np.concatenate([always, pushes[stay]])).T @ (pushes[gone].sum(0) + pushes[j])
-            slopes[j] = np.sqrt(together @ together)
-        j = min(slopes, key=slopes.__getitem__)
-        if slopes[j] > strong:
-            break
-        held[j], gone[j] = False, True
-    return held | np.array([spare[j] and implied(j, held) for j in range(len(held))], bool)
+    may = [
+        j
+        for j in np.flatnonzero(push).tolist()
+        if slope((j,)) <= strong and (j >= sides or slope((j,)) < np.sqrt(pushes[j] @ pushes[j]) / 2)
+    ]
+    largest: list[tuple[int, ...]] = []
+    for gone in sorted(subsets(len(may)), key=len, reverse=True):
+        chosen = tuple(may[k] for k in gone)
+        if not any(set(chosen) <= set(larger) for larger in largest) and (not chosen or slope(chosen) <= strong):
+            largest.append(chosen)
+    return [push & ~np.isin(np.arange(len(push)), gone) for gone in largest]
 
 
 def subsets(count):

@@ -70,6 +70,7 @@ def upper_end(
     if name == "whole":
         return min((c + _penalised(situation, u, errors) for u, c in candidates), default=np.inf)
     bold = _doubted(name, situation, errors, 1)
+    bold = replace(bold, face=bold.firm)  # what errors may keep from being let go is held
     (cone, bending), rows = relaxed_cone(name, bold, 1.0), relaxed_rows(name, bold, 1.0)
     norm = norm + float(bending.max(initial=0.0))
     upper = np.inf

@@ -21,7 +21,7 @@ import numpy as np
 from ..sets.tangent_cone import TangentCone
 from .budget import ENDLESS, Budget
 from .cones import NO_HESSIAN, Cone, Curvature, smallest_on_cone, smallest_on_cone_matrix_free
-from .pushing import Pushing
+from .pushing import LEFT, Face, Forces, same_faces
 from .rows import RANK_TOLERANCE, RESTRICTION_TOLERANCE
 
 CONES = ("whole", "paper", "critical")
@@ -31,6 +31,7 @@ SHORT_ROW = 10 * RANK_TOLERANCE
 SLOW = (
     1e-3  # of what x moves: what slacks move in units in which their length adds no more than its square to that of x
 )
+DOUBTFUL = "no upper end: rows of the Jacobian are short or, like multipliers of bounds, within rounding"
 LANCZOS_STEPS = 500  # at most, on the cone that decides ...
 BRIEF_STEPS = 64  # ... and on the others, of which an interval is reported, however long
 LANCZOS_FAILURE = 1e-6  # probability that a Lanczos lower end is wrong
@@ -49,7 +50,7 @@ class Situation:
     size above which a multiplier of a bound counts as positive; `doubt` is added to the multipliers of the bounds of X
     before they are used, and `spread` to the lengths of rows; `errors` says how far each row of the Jacobian may be off, in length.
     With scalars that statements add all is in the coordinates of `scalars`; the square of a length is `loosened` at most per
-    length of x.
+    length of x. `face` is one of the `faces` of the critical cone; the first if none is given.
     """
 
     gradient: np.ndarray
@@ -65,6 +66,7 @@ class Situation:
     spread: float = 0.0
     errors: np.ndarray | None = None
     loosened: float = 1.0
+    face: Face | None = None
 
     @property
     def at_zero(self) -> np.ndarray:
@@ -76,21 +78,77 @@ class Situation:
         """`errors`, zero where none are given."""
         return np.zeros(len(self.multipliers)) if self.errors is None else self.errors
 
+    @property
+    def held(self) -> Face:
+        """What is held on the critical cone."""
+        return self.faces[0] if self.face is None else self.face
+
+    @property
+    def signed(self) -> np.ndarray:
+        """How far the length of each row may be off, for or against it."""
+        return (self.off if max(self.doubt, self.spread) > 0 else -self.off) + self.spread
+
     @cached_property
-    def pushing(self) -> np.ndarray:
-        """Active rows of inequalities that push, with errors for or against it, as the signs of `doubt` and `spread` say; without
-        those that nearly cancel (`pushing`).
-        """
-        off = (self.off if max(self.doubt, self.spread) > 0 else -self.off) + self.spread
+    def firm(self) -> Face:
+        """All that pushes, with errors for or against it, as the signs of `doubt` and `spread` say."""
+        tangent, (of_bounds, of_boundaries) = self.tangent_cone, self.normal_multipliers
         lengths = np.linalg.norm(self.jacobian, axis=1)
-        held = self.at_zero & (self.multipliers * np.maximum(lengths + off, 0.0) > self.strong)
-        if not held.any():
-            return held
-        cone = _held(self)[0]
-        always = np.concatenate([self.jacobian[~self.inequality], cone.equalities])
-        least = np.maximum(self.off, RESTRICTION_TOLERANCE * lengths)
-        rows = Pushing(self.jacobian, self.multipliers, always, cone.free, off, least)
-        return rows.kept(held, self.strong)
+        return Face(
+            self.at_zero & (self.multipliers * np.maximum(lengths + self.signed, 0.0) > self.strong),
+            (tangent.lower | tangent.upper) & (np.abs(of_bounds) + self.doubt > self.strong),
+            of_boundaries + self.doubt > self.strong,
+        )
+
+    @cached_property
+    def faces(self) -> tuple[Face, ...]:
+        """The same, where of forces that nearly cancel each largest set may be let go (`pushing`)."""
+        tangent, (of_bounds, of_boundaries) = self.tangent_cone, self.normal_multipliers
+        firm, fixed, count = self.firm, tangent.lower & tangent.upper, len(self.multipliers)
+        least = np.maximum(self.off, RESTRICTION_TOLERANCE * np.linalg.norm(self.jacobian, axis=1))
+        forces = Forces(
+            np.concatenate([self.jacobian, tangent.inequalities]),
+            np.concatenate([self.multipliers, of_boundaries]),
+            np.concatenate([self.multipliers * self.signed, np.full(len(of_boundaries), self.doubt)]),
+            np.concatenate([least, np.full(len(of_boundaries), RESTRICTION_TOLERANCE)]),
+            np.concatenate([np.full(count, np.inf), np.full(len(of_boundaries), LEFT)]),
+            np.where(firm.bounds & ~fixed, of_bounds, 0.0),
+            self.doubt,
+            np.concatenate([self.jacobian[~self.inequality], tangent.equalities]),
+            fixed,
+        )
+        faces = forces.faces(np.concatenate([firm.rows, firm.boundaries]), self.strong)
+        return tuple(
+            Face(held[:count], bounds | (firm.bounds & fixed), held[count:], loose) for held, bounds, loose in faces
+        )
+
+    @cached_property
+    def on_faces(self) -> list["Situation"]:
+        """The same on each of the `faces`, or on its own."""
+        return [replace(self, face=face) for face in self.faces] if self.face is None else [self]
+
+    @property
+    def pushing(self) -> np.ndarray:
+        """Inequalities that are held."""
+        return self.held.rows
+
+    @property
+    def tangent_cone(self) -> TangentCone:
+        """That of the set; all of space where it is not known."""
+        return self.tangent or TangentCone.whole(self.gradient.size)
+
+    @cached_property
+    def normal_multipliers(self) -> tuple[np.ndarray, np.ndarray]:
+        """Multipliers of the active bounds (by coordinate) and of the other active boundaries that make up the normal of X.
+
+        normal = E' nu + A' mu + (upper part) - (lower part): nu and mu from the coordinates that touch no bound. Any such
+        decomposition gives the same critical cone: all its terms have one sign on tangent directions.
+        """
+        tangent, normal = self.tangent_cone, self.normal
+        touching = tangent.lower | tangent.upper
+        rows = np.concatenate([tangent.equalities, tangent.inequalities])
+        weights = np.linalg.lstsq(rows[:, ~touching].T, normal[~touching], rcond=None)[0] if len(rows) else np.zeros(0)
+        rest = normal - weights @ rows if len(rows) else normal
+        return np.where(touching, rest, 0.0), weights[len(tangent.equalities) :]
 
     @property
     def slack_columns(self) -> np.ndarray:
@@ -192,6 +250,41 @@ def on_cone(
     A has slow slacks for one-sided rows, and a lower end below zero becomes lower by what they add to lengths. `enclosing` is
     what is known of the whole space; without a dense matrix it can save a second Lanczos run, of at most `steps`.
     """
+    faces = situation.on_faces if name == "critical" else [situation]
+    options = (resolution, seed, relaxed, enclosing, thorough, budget, steps)
+    found = _least([_on_face(name, face, matrix, product, *options) for face in faces])
+    if name != "whole" and relaxed is None and _is_doubtful(name, situation):
+        found = replace(found, upper=np.inf, how=f"{found.how}; {DOUBTFUL}")
+    if situation.tangent is None and name != "whole":
+        how = f"{found.how}; a bound, on all directions: the tangent cone of the set is not known"
+        return replace(found, value=found.lower, upper=np.inf, how=how)
+    return found
+
+
+def _least(found: list[Curvature]) -> Curvature:
+    """Of the curvatures on several faces, together the critical cone."""
+    least = min(found, key=lambda curvature: curvature.lower)
+    if len(found) == 1 or np.isnan(least.value):
+        return least
+    lowest = min(found, key=lambda curvature: curvature.value)
+    how = f"{lowest.how}; the least of {len(found)} faces, as what pushes nearly cancels"
+    return replace(lowest, lower=least.lower, upper=min(curvature.upper for curvature in found), how=how)
+
+
+def _on_face(
+    name: str,
+    situation: Situation,
+    matrix: np.ndarray | None,
+    product: Callable[[np.ndarray], np.ndarray],
+    resolution: float,
+    seed: int,
+    relaxed: float | None,
+    enclosing: Curvature | None,
+    thorough: bool,
+    budget: Budget,
+    steps: int,
+) -> Curvature:
+    """The same on one face of the critical cone, or on another cone."""
     cone, bending = build_cone(name, situation) if relaxed is None else relaxed_cone(name, situation, SLOW)
     penalty = situation.penalty if name == "whole" else relaxed
     size = situation.gradient.size
@@ -234,14 +327,11 @@ def on_cone(
     if name == "critical":
         longest = (cone.size - size) * SLOW**2 + situation.loosened  # the square of a length, per length of x
         found = replace(found, lower=min(found.lower, found.lower * longest))
-    if name != "whole" and relaxed is None and (cone.is_loosened or _is_doubtful(name, situation, cone)):
-        how = (
-            f"{found.how}; no upper end: rows of the Jacobian are short or, like multipliers of bounds, within rounding"
-        )
+    if name != "whole" and relaxed is None and cone.is_loosened:
+        found = replace(found, upper=np.inf, how=f"{found.how}; {DOUBTFUL}")
+    if name == "critical" and situation.held.loose:
+        how = f"{found.how}; no upper end: more forces nearly cancel than can be told apart"
         found = replace(found, upper=np.inf, how=how)
-    if situation.tangent is None and name != "whole":
-        how = f"{found.how}; a bound, on all directions: the tangent cone of the set is not known"
-        return replace(found, value=found.lower, upper=np.inf, how=how)
     return found
 
 
@@ -249,7 +339,7 @@ class _UndefinedError(Exception):
     """A product with the Hessian is not finite."""
 
 
-def _is_doubtful(name: str, situation: Situation, cone: Cone) -> bool:
+def _is_doubtful(name: str, situation: Situation) -> bool:
     """Whether conditions may be missing: a bound would be held if its multiplier were as large as its error lets it be."""
     lengths, errors = np.linalg.norm(situation.jacobian, axis=1), situation.off
     unknown = (errors > 0) & (lengths <= errors)  # such rows are zero here: their sign conditions are missing, ...
@@ -263,14 +353,16 @@ def _is_doubtful(name: str, situation: Situation, cone: Cone) -> bool:
             situation.inequality & unknown & (errors > SHORT_ROW**0.5)
         )  # ... and a free slack that moves makes steps longer
         return bool((situation.at_zero & short).any() or moving.any())
-    left = np.linalg.norm(situation.jacobian * cone.free[: situation.gradient.size], axis=1)
-    if (situation.at_zero & ~situation.pushing & (left > 0) & ~_known(situation, cone.free)).any():
-        return True
+    for face in situation.on_faces:
+        free = build_cone(name, face)[0].free[: situation.gradient.size]
+        left = np.linalg.norm(situation.jacobian * free, axis=1)
+        if (situation.at_zero & ~face.pushing & (left > 0) & ~_known(situation, free)).any():
+            return True
     if max(abs(situation.doubt), abs(situation.spread), errors.max(initial=0.0)) == 0:
         return False
-    upwards = replace(situation, doubt=abs(situation.doubt), spread=abs(situation.spread))
-    tight, _ = build_cone(name, replace(upwards, doubt=max(upwards.doubt, np.finfo(float).tiny)))
-    return bool((tight.zero != cone.zero).any()) or len(tight.equalities) != len(cone.equalities)
+    doubt = max(abs(situation.doubt), np.finfo(float).tiny)
+    upwards = replace(situation, doubt=doubt, spread=abs(situation.spread))
+    return not same_faces(upwards.faces, situation.faces)
 
 
 def _known(situation: Situation, free: np.ndarray) -> np.ndarray:
@@ -311,7 +403,7 @@ def relaxed_cone(name: str, situation: Situation, speed: float) -> tuple[Cone, n
     if name == "critical":
         cone, bending = _held(situation)
         return _with_slacks(cone, np.ones(relaxed_rows(name, situation, speed).shape[1] - size, bool)), bending
-    tangent = situation.tangent or TangentCone.whole(size)
+    tangent = situation.tangent_cone
     cone = Cone.of(
         size,
         lower=tangent.lower,
@@ -335,19 +427,17 @@ def relaxed_rows(name: str, situation: Situation, speed: float) -> np.ndarray:
 
 def _held(situation: Situation) -> tuple[Cone, np.ndarray]:
     """The tangent cone of X in x with what pushes held, and how far the boundary bends H."""
-    tangent = situation.tangent or TangentCone.whole(situation.gradient.size)
-    of_bounds, of_rows = normal_multipliers(tangent, situation.normal)
-    of_rows = of_rows + situation.doubt
-    held = of_rows > situation.strong
+    tangent, (_, bounds, boundaries, _) = situation.tangent_cone, situation.held
     cone = Cone.of(
         situation.gradient.size,
-        zero=(tangent.lower | tangent.upper) & (np.abs(of_bounds) + situation.doubt > situation.strong),
+        zero=bounds,
         lower=tangent.lower,
         upper=tangent.upper,
-        equalities=np.concatenate([tangent.equalities, tangent.inequalities[held]]),
-        inequalities=tangent.inequalities[~held],
+        equalities=np.concatenate([tangent.equalities, tangent.inequalities[boundaries]]),
+        inequalities=tangent.inequalities[~boundaries],
     )
-    return cone, tangent.bending(np.where(held, of_rows, 0.0))
+    multipliers = situation.normal_multipliers[1] + situation.doubt
+    return cone, tangent.bending(np.where(boundaries, multipliers, 0.0))
 
 
 def _with_slacks(cone: Cone, bounded: np.ndarray) -> Cone:
@@ -362,19 +452,6 @@ def _with_slacks(cone: Cone, bounded: np.ndarray) -> Cone:
         equalities=_pad(cone.equalities, slacks),
         inequalities=_pad(cone.inequalities, slacks),
     )
-
-
-def normal_multipliers(tangent: TangentCone, normal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Multipliers of the active bounds (by coordinate) and of the active rows that make up a normal vector of X.
-
-    normal = E' nu + A' mu + (upper part) - (lower part): nu and mu from the coordinates that touch no bound. Any such
-    decomposition gives the same critical cone: all its terms have one sign on tangent directions.
-    """
-    touching = tangent.lower | tangent.upper
-    rows = np.concatenate([tangent.equalities, tangent.inequalities])
-    weights = np.linalg.lstsq(rows[:, ~touching].T, normal[~touching], rcond=None)[0] if len(rows) else np.zeros(0)
-    rest = normal - weights @ rows if len(rows) else normal
-    return np.where(touching, rest, 0.0), weights[len(tangent.equalities) :]
 
 
 def _pad(rows: np.ndarray, columns: int) -> np.ndarray:
