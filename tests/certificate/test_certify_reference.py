@@ -205,9 +205,9 @@ class Reference:
         active, sides = self.inequality & (slack <= 0), len(mu)
         always = np.concatenate([self.jacobian[~self.inequality], self.cone.equalities])
         rows = np.concatenate([self.cone.rows, self.jacobian[active]])
-        forces = np.concatenate([mu, lam[active]])[:, None] * rows
+        pushes = np.concatenate([mu, lam[active]]).astype(LONG)
         critical, bends = np.inf, np.array(self.cone.bend).reshape(-1, d, d)
-        for held in faces(forces.astype(LONG), always.astype(LONG), strong, sides):
+        for held in faces(rows.astype(LONG), pushes, always.astype(LONG), strong, sides):
             hessian = self.hessian(lam) + np.einsum("k,kij->ij", mu[held[:sides]], bends[held[:sides]])
             face = Cone.of(rows[~held], np.concatenate([always, rows[held]]), size=d)
             critical = min(critical, smallest_on(hessian, face))

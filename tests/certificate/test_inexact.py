@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from mescal.certificate.inexact import Errors, lower_end, upper_end
-from mescal.certificate.second_order import CONES, Situation, on_cone
+from mescal.certificate.second_order import CONES, on_cone
+from mescal.certificate.situation import Situation
 from mescal.sets import Ball, Box, HalfSpace, Reals, Simplex, TangentCone
 
 SIZE = 3

@@ -272,10 +272,10 @@ def truth(case: Case, found: mescal.Certificate) -> dict[str, float]:
     hessian = H + sum((lam[j] * c[j][2] for j in range(m)), np.zeros((d, d), LONG))
     at_zero = inequality & (slack <= 0)
     rows = np.concatenate([sides, J[at_zero]])
-    forces = np.concatenate([pushes, np.where(at_zero, lam, 0)[at_zero]])[:, None] * rows
+    multipliers = np.concatenate([pushes, lam[at_zero]])
     always = np.concatenate([J[~inequality], equalities])
     curvature = np.inf
-    for held in faces(forces, always, strong, len(sides)):
+    for held in faces(rows, multipliers, always, strong, len(sides)):
         bent = hessian + (pushes * bends)[held[: len(sides)]].sum() * np.eye(d, dtype=LONG)
         # lengths are those of x
         curvature = min(curvature, smallest(bent, np.concatenate([always, rows[held]]), rows[~held]))

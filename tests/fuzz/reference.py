@@ -105,15 +105,36 @@ def null_space(rows):
     return np.array(basis[rank:], LONG).reshape(-1, n).T
 
 
-def faces(pushes, always, strong, sides):
-    """Which of the rows lam_j J_j hold, as masks: all that push, but for each largest set that leaves no more than `strong` as a
-    slope where the others hold. Of the first `sides` rows, those of the set, one goes only if less than half of it is left.
+def faces(rows, multipliers, always, strong, sides):
+    """Which of the active rows J_j d <= 0 hold, as masks, where lam_j J_j push: all that do, but for each largest set that leaves
+    no more than `strong` as a slope where the others hold; and the same with one force for another, nearly parallel to it
+    beside the rest. Of the first `sides` rows, those of the set, one goes only if less than half of it is left.
     """
-    push = np.sqrt((pushes**2).sum(1)) > strong
+    lengths = np.sqrt((rows**2).sum(1))
+    push = lengths * multipliers > strong
+    found = _let_go(rows, multipliers, push, always, strong, sides)
+    for old, new in itertools.product(np.flatnonzero(push).tolist(), np.flatnonzero(~push).tolist()):
+        others = push & (np.arange(len(push)) != old)
+        across = null_space(np.concatenate([always, rows[others]]))
+        one, other = across.T @ rows[old] * multipliers[old], across.T @ rows[new]
+        steep, along = np.sqrt(one @ one), one @ other
+        if lengths[new] == 0 or steep <= RANK or along <= 0:
+            continue
+        apart = other - one * (along / steep**2)
+        turned = np.sqrt((apart @ apart) / (other @ other))
+        if LONG(1e-5) * lengths[new] < np.sqrt(apart @ apart) and turned < 0.5 and steep * turned <= strong:
+            moved = np.where(np.arange(len(push)) == new, along / (other @ other), multipliers)
+            taken = others | (np.arange(len(push)) == new)
+            found += _let_go(rows, np.where(taken, moved, 0), taken, always, strong, sides)
+    return found
+
+
+def _let_go(rows, multipliers, push, always, strong, sides):
+    pushes = rows * multipliers[:, None]
 
     def slope(gone):
         held = push & ~np.isin(np.arange(len(push)), gone)
-        left = null_space(np.concatenate([always, pushes[held]])).T @ pushes[list(gone)].sum(0)
+        left = null_space(np.concatenate([always, rows[held]])).T @ pushes[list(gone)].sum(0)
         return np.sqrt(left @ left)
 
     may = [

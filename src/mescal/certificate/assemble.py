@@ -10,7 +10,7 @@ from .certificate import Certificate, Measured
 from .diagnosis import diagnose
 from .feasible import Feasible
 from .request import DEFAULT_TOLERANCE, Request, Settled
-from .second_order import Situation
+from .situation import Situation
 
 
 def assemble(

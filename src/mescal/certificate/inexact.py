@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .cones import Cone, Curvature
-from .second_order import SLOW, Situation, relaxed_cone, relaxed_rows
+from .second_order import SLOW, relaxed_cone, relaxed_rows
+from .situation import Situation
 
 PENALTIES = (
     1.0,

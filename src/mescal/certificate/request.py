@@ -20,7 +20,8 @@ from ..sets.arrays import rounding
 from .budget import ENDLESS, Budget
 from .multipliers import admissible, best_multipliers, stationarity_of
 from .scalars import Determined, Frame, completed, frame_of
-from .second_order import CONES, Situation
+from .second_order import CONES
+from .situation import Situation
 from .slacks import choose_slack
 from .tolerance import Tolerance, as_tolerance
 

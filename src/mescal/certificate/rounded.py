@@ -19,7 +19,7 @@ from ..oracle.evaluator import Evaluator
 from ..oracle.look import At
 from .certificate import Measured
 from .request import DEFAULT_TOLERANCE, Request, Settled
-from .second_order import Situation
+from .situation import Situation
 
 # Compiled programs take numbers below the smallest normal one, 2^-1022, for zero: as many of them as a sum may hold make so much.
 FLUSHED = 2.0**-980

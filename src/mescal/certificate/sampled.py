@@ -26,7 +26,8 @@ from .quotients import Mismatch, mismatch
 from .request import Request, Settled
 from .rounded import Rounded, widened
 from .sampling import Batches, judged, split
-from .second_order import ALWAYS_FORMED, CONES, DENSE_SIZE, Situation, on_cone, unmeasured
+from .second_order import ALWAYS_FORMED, CONES, DENSE_SIZE, on_cone, unmeasured
+from .situation import Situation
 
 GROWTH = 4  # of batches, from look to look
 LOOKS = tuple(BLOCK_ROWS * GROWTH**k for k in range(4))  # samples of a stream, until the answer is clear

@@ -43,7 +43,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..oracle.look import At
-from .second_order import Situation
+from .situation import Situation
 
 SINGULAR = 1e-10  # relations between scalars that are this close to dependent determine none
 STEEPEST = 1e100  # a unit in which any slope is beyond any tolerance

@@ -1,0 +1,97 @@
+"""Forces beside each other: how much of each is left beyond the others, and which are nearly parallel there."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .forces import Forces
+from .rows import RANK_TOLERANCE, RESTRICTION_TOLERANCE
+
+LEFT = 0.5  # what boundaries of X push counts in full while others leave so much of it: many push by little more than the tolerance
+
+
+@dataclass(frozen=True)
+class Beside:
+    """The rows that are held beside each other, beside the bounds that push and what always is: from one decomposition,
+
+    units = left diag(values) span  on the free coordinates, and of each row and bound the `margin` beyond the others.
+    """
+
+    forces: Forces
+    held: np.ndarray
+    units: np.ndarray
+    left: np.ndarray
+    values: np.ndarray
+    span: np.ndarray
+    free: np.ndarray
+    margins: np.ndarray
+    of_bounds: np.ndarray
+
+    @classmethod
+    def of(cls, forces: Forces, held: np.ndarray) -> "Beside":
+        """At the rows `held`."""
+        chosen, touching = np.concatenate([forces.rows[held], forces.always]), forces.bounds != 0
+        free = ~(touching | forces.fixed)
+        length, size = np.linalg.norm(chosen, axis=1), np.linalg.norm(np.where(free, chosen, 0.0), axis=1)
+        vanishing = size <= RESTRICTION_TOLERANCE * length
+        size = np.where(vanishing, np.where(length > 0, length, 1.0), size)
+        units = chosen / size[:, None]
+        inside = np.where(free & ~vanishing[:, None], units, 0.0)
+        left, values, span = np.linalg.svd(inside, full_matrices=False)
+        kept = values > RANK_TOLERANCE * values.max(initial=1.0)
+        left, values, span = left[:, kept], values[kept], span[kept]
+        own = 1 - (left**2).sum(axis=1) < np.sqrt(RANK_TOLERANCE)  # without it the rank were smaller
+        lengths = np.linalg.norm(left / values, axis=1)
+        margins = np.where(own, size / np.where(own, lengths, 1.0), 0.0)[: held.sum()]
+        columns = units[:, touching]
+        shares = left.T @ columns
+        beyond = np.linalg.norm(columns - left @ shares, axis=0) > np.sqrt(RANK_TOLERANCE)
+        of_bounds = np.where(beyond, 0.0, 1 / np.sqrt(1 + ((shares / values[:, None]) ** 2).sum(axis=0)))
+        return cls(forces, held, units, left, values, span, free, margins, of_bounds)
+
+    def doubtful(self, strong: float) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and bounds that leave no more than a slope that is none on the face where all others are held."""
+        forces, held, touching = self.forces, self.held, self.forces.bounds != 0
+        rows, bounds = np.zeros_like(held), np.zeros_like(touching)
+        steep = forces.multipliers[held] * self.margins + forces.more[held]
+        short = self.margins < forces.whole[held] * np.linalg.norm(forces.rows[held], axis=1)
+        rows[held] = ((steep <= strong) | (self.margins <= forces.least[held])) & short
+        steep = np.abs(forces.bounds[touching]) * self.of_bounds + forces.more_of_a_bound
+        bounds[touching] = (self.of_bounds < LEFT) & (steep <= strong)
+        return rows, bounds
+
+    def exchanges(self, strong: float) -> list[tuple[int, int, float]]:
+        """Which force may go if which other, nearly parallel beside the rest, takes its place, and how much that pushes then.
+
+        Of what is left of a force beyond the others, another that is free has the part `along` it and `apart` from all.
+        """
+        forces, held, count = self.forces, self.held, len(self.forces.rows)
+        touching, weak = np.flatnonzero(forces.bounds), np.flatnonzero(forces.active & ~held)
+        loose = np.flatnonzero((forces.sides != 0) & self.free)
+        inside = np.where(self.free, forces.rows[weak], 0.0)
+        shares = inside @ self.span.T
+        apart = np.linalg.norm(inside - shares @ self.span, axis=1)
+        makes = (shares / self.values) @ self.left.T  # of each unit row, in a weak one
+        dual = self.left[: len(self.margins)] / self.values
+        ways = (dual / np.maximum(np.linalg.norm(dual, axis=1, keepdims=True), np.finfo(float).tiny)) @ self.span
+        left = forces.rows[weak][:, touching] - makes @ self.units[:, touching]
+        signs = np.sign(forces.bounds[touching])
+        apart = np.where(apart > forces.least[weak], apart, 0.0)
+        far = np.sqrt(np.maximum(1 - (self.span[:, loose] ** 2).sum(axis=0), 0.0))
+        far = np.where(far > np.sqrt(RANK_TOLERANCE), far, 0.0)
+        rows, bounds = np.flatnonzero(held), count + touching
+        of_rows, of_bounds = forces.multipliers[held] * self.margins, np.abs(forces.bounds[touching]) * self.of_bounds
+        found = []
+        for old, steep, new, along, beyond in (
+            (rows, of_rows, weak, inside @ ways.T, apart),
+            (bounds, of_bounds, weak, left * (signs * self.of_bounds), apart),
+            (rows, of_rows, count + loose, ways[:, loose].T * forces.sides[loose, None], far),
+        ):
+            across = np.hypot(along, beyond[:, None])
+            turned = np.divide(beyond[:, None], across, out=np.ones_like(across), where=across > 0)
+            near = (along > 0) & (steep > 0) & (turned > 0) & (turned < LEFT) & (steep * turned <= strong)
+            found += [
+                (int(old[p]), int(new[w]), float(steep[p] * along[w, p] / across[w, p] ** 2))
+                for w, p in np.argwhere(near).tolist()
+            ]
+        return found
