@@ -122,7 +122,7 @@ def faces(rows, multipliers, always, strong, sides):
             continue
         apart = other - one * (along / steep**2)
         turned = np.sqrt((apart @ apart) / (other @ other))
-        if LONG(1e-5) * lengths[new] < np.sqrt(apart @ apart) and turned < 0.5 and steep * turned <= strong:
+        if RANK * lengths[new] < np.sqrt(apart @ apart) and turned < 0.5 and steep * turned <= strong:
             moved = np.where(np.arange(len(push)) == new, along / (other @ other), multipliers)
             taken = others | (np.arange(len(push)) == new)
             found += _let_go(rows, np.where(taken, moved, 0), taken, always, strong, sides)

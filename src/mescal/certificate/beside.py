@@ -67,31 +67,31 @@ class Beside:
         """
         forces, held, count = self.forces, self.held, len(self.forces.rows)
         touching, weak = np.flatnonzero(forces.bounds), np.flatnonzero(forces.active & ~held)
-        loose = np.flatnonzero((forces.sides != 0) & self.free)
-        inside = np.where(self.free, forces.rows[weak], 0.0)
+        open_sides = np.flatnonzero((forces.sides != 0) & self.free)
+        # a bound of which more is apart is near none: few are left, no more than rows are held, and a third
+        beyond = 1 - (self.span[:, open_sides] ** 2).sum(axis=0)
+        sides = open_sides[beyond < LEFT**2]
+        walls = np.zeros((len(sides), forces.rows.shape[1]))
+        walls[np.arange(len(sides)), sides] = forces.sides[sides]
+        others = np.concatenate([forces.rows[weak], walls])
+        least = np.concatenate([forces.least[weak], np.full(len(sides), RESTRICTION_TOLERANCE)])
+
+        inside = np.where(self.free, others, 0.0)
         shares = inside @ self.span.T
-        apart = np.linalg.norm(inside - shares @ self.span, axis=1)
-        makes = (shares / self.values) @ self.left.T  # of each unit row, in a weak one
+        apart = np.linalg.norm(inside - shares @ self.span, axis=1)[:, None]
         dual = self.left[: len(self.margins)] / self.values
         ways = (dual / np.maximum(np.linalg.norm(dual, axis=1, keepdims=True), np.finfo(float).tiny)) @ self.span
-        left = forces.rows[weak][:, touching] - makes @ self.units[:, touching]
-        signs = np.sign(forces.bounds[touching])
-        apart = np.where(apart > forces.least[weak], apart, 0.0)
-        far = np.sqrt(np.maximum(1 - (self.span[:, loose] ** 2).sum(axis=0), 0.0))
-        far = np.where(far > np.sqrt(RANK_TOLERANCE), far, 0.0)
-        rows, bounds = np.flatnonzero(held), count + touching
-        of_rows, of_bounds = forces.multipliers[held] * self.margins, np.abs(forces.bounds[touching]) * self.of_bounds
-        found = []
-        for old, steep, new, along, beyond in (
-            (rows, of_rows, weak, inside @ ways.T, apart),
-            (bounds, of_bounds, weak, left * (signs * self.of_bounds), apart),
-            (rows, of_rows, count + loose, ways[:, loose].T * forces.sides[loose, None], far),
-        ):
-            across = np.hypot(along, beyond[:, None])
-            turned = np.divide(beyond[:, None], across, out=np.ones_like(across), where=across > 0)
-            near = (along > 0) & (steep > 0) & (turned > 0) & (turned < LEFT) & (steep * turned <= strong)
-            found += [
-                (int(old[p]), int(new[w]), float(steep[p] * along[w, p] / across[w, p] ** 2))
-                for w, p in np.argwhere(near).tolist()
-            ]
-        return found
+        makes = (shares / self.values) @ self.left.T  # of each unit row, in another force
+        on_bounds = others[:, touching] - makes @ self.units[:, touching]
+        along = np.concatenate([inside @ ways.T, on_bounds * np.sign(forces.bounds[touching]) * self.of_bounds], axis=1)
+        steep = np.concatenate(
+            [forces.multipliers[held] * self.margins, np.abs(forces.bounds[touching]) * self.of_bounds]
+        )
+        across = np.hypot(along, apart)
+        turned = np.divide(apart, across, out=np.ones_like(across), where=across > 0)
+        near = (apart > least[:, None]) & (along > 0) & (turned < LEFT) & (steep > 0) & (steep * turned <= strong)
+        old, new = np.append(np.flatnonzero(held), count + touching), np.append(weak, count + sides)
+        return [
+            (int(old[p]), int(new[w]), float(steep[p] * along[w, p] / across[w, p] ** 2))
+            for w, p in np.argwhere(near).tolist()
+        ]
