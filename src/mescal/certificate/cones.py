@@ -9,7 +9,7 @@ void. With more, it is found by branching on faces (dense), or enclosed (matrix-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -22,12 +22,14 @@ from .rows import (
     ANGLE,
     RANK_TOLERANCE,
     RESTRICTION_TOLERANCE,
+    complement,
+    counted,
     distinct,
     implied_equalities,
     null_basis,
     restricted,
     row_space,
-    turned,
+    spectrum,
     unit_rows,
 )
 from .search import search
@@ -108,15 +110,12 @@ class Cone:
         """Coordinates that are not fixed at zero by themselves."""
         return ~(self.zero | (self.lower & self.upper))
 
-    @property
+    @cached_property
     def space(self) -> tuple[Array, float]:
-        """Orthonormal rows that span those of E on the free coordinates, and by how far they may be turned."""
-        lengths = np.linalg.norm(np.where(self.free, self.equalities, 0.0), axis=1)
-        assert self.errors is not None
-        known = self._known(lengths)
-        rows = np.where(self.free, self.equalities, 0.0)[known] / lengths[known, None]
-        error = float(np.linalg.norm(self.errors[known] / lengths[known]))
-        return row_space(rows, error / ANGLE), turned(rows, error)
+        """Orthonormal rows that span those of E on the free coordinates, and by how far errors of the rows may have turned them."""
+        (values, vectors), error = self._spectrum
+        kept = counted(values, error / ANGLE)
+        return vectors[kept], error / float(values[kept].min()) if error > 0 and kept.any() else 0.0
 
     @property
     def is_loosened(self) -> bool:
@@ -124,9 +123,16 @@ class Cone:
         assert self.errors is not None
         lengths = np.linalg.norm(np.where(self.free, self.equalities, 0.0), axis=1)
         unknown = (lengths <= self.errors) & (self.errors > 0)
+        return bool(unknown.any()) or len(self.space[0]) < counted(self._spectrum[0][0]).sum()
+
+    @cached_property
+    def _spectrum(self) -> tuple[tuple[Array, Array], float]:
+        """Of the unit rows of E that count on the free coordinates, and by how much these are off together."""
+        lengths = np.linalg.norm(np.where(self.free, self.equalities, 0.0), axis=1)
+        assert self.errors is not None
         known = self._known(lengths)
         rows = np.where(self.free, self.equalities, 0.0)[known] / lengths[known, None]
-        return bool(unknown.any()) or len(self.space[0]) < len(row_space(rows))
+        return spectrum(rows), float(np.linalg.norm(self.errors[known] / lengths[known]))
 
     def _known(self, lengths: Array) -> Array:
         """Rows of E that count on the free coordinates: by their errors where these are given, else by a fraction of the row."""
@@ -377,7 +383,7 @@ def _reduce(cone: Cone) -> tuple[Array, Array, float, bool]:
     """
     free = cone.free
     space, angle = cone.space
-    basis = null_basis(space[:, free])
+    basis = complement(space[:, free])
     bounded = np.flatnonzero((cone.lower | cone.upper)[free])
     bounds = np.where(cone.lower[free][bounded], -1.0, 1.0)[:, None] * basis[bounded]
     rows = np.concatenate([bounds, restricted(cone.inequalities, free)[:, free] @ basis])

@@ -29,28 +29,33 @@ def restricted(rows: Array, free: Array) -> Array:
     return unit_rows(np.where(free, rows, 0.0), np.linalg.norm(rows, axis=1), RESTRICTION_TOLERANCE)
 
 
-def row_space(rows: Array, floor: float = 0.0) -> Array:
-    """Orthonormal rows with the span of the given unit rows, without what singular values up to `floor` make of it."""
+def spectrum(rows: Array) -> tuple[Array, Array]:
+    """Singular values of unit rows, the largest first, and the orthonormal rows that belong to them."""
     if len(rows) == 0:
-        return rows
-    _, values, vectors = scipy.linalg.svd(rows, full_matrices=False, lapack_driver="gesdd")
-    return vectors[values > max(RANK_TOLERANCE * values[0], floor)]
+        return np.zeros(0), rows
+    return scipy.linalg.svd(rows, full_matrices=False, lapack_driver="gesdd")[1:]
 
 
-def turned(rows: Array, error: float) -> float:
-    """By which angle the space of unit rows may be turned that are off by `error` together, as `row_space` counts them."""
-    if len(rows) == 0 or error == 0:
-        return 0.0
-    values = scipy.linalg.svdvals(rows)
-    counted = values[values > max(RANK_TOLERANCE * values[0], error / ANGLE)]
-    return error / float(counted.min()) if counted.size else 0.0
+def counted(values: Array, floor: float = 0.0) -> Array:
+    """Which singular values are more than rounding, and more than a floor."""
+    return values > np.maximum(RANK_TOLERANCE * values[:1], floor)
+
+
+def row_space(rows: Array) -> Array:
+    """Orthonormal rows with the span of the given unit rows."""
+    values, vectors = spectrum(rows)
+    return vectors[counted(values)]
 
 
 def null_basis(rows: Array) -> Array:
     """Orthonormal columns that span ``{y : rows y = 0}``, for unit rows."""
-    space = row_space(rows)
+    return complement(row_space(rows))
+
+
+def complement(space: Array) -> Array:
+    """The same for orthonormal rows."""
     if len(space) == 0:
-        return np.eye(rows.shape[1])
+        return np.eye(space.shape[1])
     return np.asarray(scipy.linalg.qr(space.T, mode="full")[0])[:, len(space) :]
 
 
