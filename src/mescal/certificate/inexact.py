@@ -48,8 +48,8 @@ def lower_end(
 ) -> float:
     """A lower bound for the truth. `evaluate(situation, r)` is the curvature on this cone, relaxed by r if given."""
     if name == "whole":
-        length = float(np.linalg.norm(situation.rows, 2)) if situation.rows.size else 0.0
-        return found.lower - errors.hessian - situation.penalty * errors.jacobian * (2 * length + errors.jacobian)
+        across = errors.jacobian * (2 * situation.length + errors.jacobian)
+        return found.lower - errors.hessian - situation.penalty * across
     cautious = _doubted(name, situation, errors, -1)
     if errors.jacobian == 0:
         return (found if cautious is situation else evaluate(cautious, None)).lower - errors.hessian

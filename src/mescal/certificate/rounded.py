@@ -68,8 +68,7 @@ class Rounded:
         """What curvatures on a cone are off by, the cone taken as it is."""
         if name != "whole" or not situation.rows.size:
             return self.hessian
-        length = float(np.linalg.norm(situation.rows, 2))
-        return self.hessian + situation.penalty * self.jacobian * (2 * length + self.jacobian)
+        return self.hessian + situation.penalty * self.jacobian * (2 * situation.length + self.jacobian)
 
 
 def widened(value: float, error: float, how: str) -> Measured:

@@ -132,3 +132,10 @@ class Situation:
     def rows(self) -> np.ndarray:
         """A = [J, S], shape (m, d + k)."""
         return np.concatenate([self.jacobian, self.slack_columns], axis=1)
+
+    @property
+    def length(self) -> float:
+        """The norm of A, or a little more: A A' = J J' and 1 in the places of inequalities."""
+        if not self.jacobian.size:
+            return 0.0
+        return float(np.hypot(np.linalg.norm(self.jacobian, 2), self.inequality.any()))
