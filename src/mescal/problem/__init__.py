@@ -4,12 +4,11 @@ from .constraint import Constraint as Constraint
 from .expectation import E as E, Expectation as Expectation
 from .families import Data as Data, placed_families as placed_families
 from .layout import Layout as Layout
-from .over import Finite as Finite, Source as Source, stream as stream
+from .over import Finite as Finite, RowStream as RowStream, Source as Source, stream as stream
 from .parameters import Parameters as Parameters, flatten_parameters as flatten_parameters
 from .problem import Problem as Problem
 from .processes import agree as agree, speaks as speaks
 from .program import Family as Family, Program as Program, Rows as Rows
-from .row_stream import RowStream as RowStream
 from .sharding import Sharded as Sharded, ShardedRows as ShardedRows, shard as shard
 from .slack import EqualityForm as EqualityForm, equality_form as equality_form
 from .source import Population as Population, Sampler as Sampler

@@ -12,9 +12,8 @@ import jax
 import numpy as np
 
 from .layout import Layout
-from .over import Source
+from .over import RowStream, Source
 from .program import OBJECTIVE, BoundTerm, Family, Program, Rows
-from .row_stream import RowStream
 from .sharding import ShardedRows
 from .source import Population, Sampler, joined
 from .stored import StoredRows

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, InputTypeError
-from .over import Source
+from .over import RowStream, Source
 from .problem import Problem
-from .row_stream import RowStream
 from .sharding import Sharded
 from .source import Population, Sampler
 

@@ -17,8 +17,8 @@ from ...checks import real_number
 from ...errors import InputError, InputTypeError
 from ..constraint import Constraint
 from ..expectation import E, Expectation, Term
+from ..over import RowStream
 from ..row_checks import describe
-from ..row_stream import RowStream
 from ..source import Sampler
 from ..terms import Terms
 from .base import Kind, Statement
