@@ -10,7 +10,7 @@ import scipy
 import mescal
 from mescal import Certificate, E
 from mescal.errors import InputError
-from mescal.problem.terms import held
+from mescal.problem.constraint import held
 
 RNG = np.random.default_rng(3)
 ROWS = RNG.normal(size=(200, 3))

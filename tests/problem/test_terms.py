@@ -8,7 +8,7 @@ import pytest
 import mescal
 from mescal import E
 from mescal.oracle.evaluator import evaluator_of
-from mescal.problem.terms import Held, Terms, held
+from mescal.problem.constraint import Held, Terms, held
 
 RNG = np.random.default_rng(3)
 ROWS = RNG.normal(size=(40, 2))

@@ -11,7 +11,7 @@ from ..errors import InputError
 from ..forms import APART, Unfit, plain, typed
 from ..importing import on_first_use
 from ..oracle.work import Tally
-from ..problem.terms import Terms
+from ..problem.constraint import Terms
 from .tolerance import Tolerance, as_tolerance
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..oracle.look import At
-from ..problem.terms import held
+from ..problem.constraint import held
 from .certificate import Certificate
 from .cones import NO_HESSIAN
 from .tolerance import Tolerance

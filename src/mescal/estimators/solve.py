@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ..certificate import Certificate, Tolerance, certify
 from ..errors import InputError
 from ..problem import Problem, Program
-from ..problem.terms import Terms
+from ..problem.constraint import Terms
 from ..run import Outer, Result, Status, minimize
 from ..run.limits import Signals
 from ..solvers import NewtonCG

@@ -12,9 +12,9 @@ import numpy as np
 from jax.core import Tracer
 
 from ..errors import InputError, InputTypeError
+from .constraint import Constraint, Terms, figures
 from .over import Source, as_source
 from .row_checks import real_array
-from .terms import Terms, figures
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,8 +174,6 @@ def E(fn: Callable, over: Any = None, weights: Any = None) -> Expectation:
 
 
 def _compare(left: Expectation, right: Any, sign: Literal["<=", ">=", "=="]):
-    from .constraint import Constraint
-
     difference = left - right
     if not isinstance(difference, Expectation):
         return NotImplemented  # the other side knows how to be compared

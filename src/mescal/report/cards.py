@@ -9,7 +9,7 @@ from typing import Any
 
 from ..certificate import Certificate, Check, Measured, Tolerance
 from ..problem import Problem
-from ..problem.terms import Held, held
+from ..problem.constraint import Held, held
 from ..run import History, Result, Row
 from .markup import tag, text
 from .numbers import count, counted, number, seconds

@@ -9,7 +9,7 @@ from ..certificate import Certificate, Tolerance
 from ..certificate.tolerance import as_tolerance
 from ..errors import InputError
 from ..experiments.store import StoredRun
-from ..problem.terms import held
+from ..problem.constraint import held
 from ..run import Result
 from .colours import LOOKS
 from .figures import FONT, INK, draw, require_matplotlib

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from ..certificate import Certificate, Measured, Tolerance
-from ..problem.terms import held
+from ..problem.constraint import held
 from ..run import Result
 from .numbers import counted
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..certificate import Check, Measured, Tolerance, as_tolerance, compared
 from ..errors import InputError
 from ..importing import on_first_use
-from ..problem.terms import rows_by_name
+from ..problem.constraint import rows_by_name
 
 ESTIMATES = ("stationarity", "feasibility", "curvature")
 KEPT = 4096  # rows kept; beyond, every second old row is dropped

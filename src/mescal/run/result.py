@@ -9,7 +9,7 @@ from ..certificate import Certificate, Tolerance
 from ..forms import APART
 from ..importing import on_first_use
 from ..oracle import Tally
-from ..problem.terms import Held, held
+from ..problem.constraint import Held, held
 from ..solvers.ray import Ray
 from .history import History
 from .status import Status

@@ -15,12 +15,11 @@ import numpy as np
 
 from ...checks import real_number
 from ...errors import InputError, InputTypeError
-from ..constraint import Constraint
+from ..constraint import Constraint, Terms
 from ..expectation import E, Expectation, Term
 from ..over import RowStream
 from ..row_checks import describe
 from ..source import Sampler
-from ..terms import Terms
 from .base import Kind, Statement
 from .lifting import Lift
 from .values import At, mean_at

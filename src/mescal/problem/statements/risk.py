@@ -19,9 +19,8 @@ import numpy as np
 
 from ...checks import number
 from ...errors import InputTypeError
-from ..constraint import Constraint
+from ..constraint import Constraint, Terms
 from ..expectation import E, Expectation, Term
-from ..terms import Terms
 from .base import Statement
 from .lifting import Lift
 from .values import At, term_at
