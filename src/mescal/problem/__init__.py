@@ -3,9 +3,8 @@
 from .constraint import Constraint as Constraint
 from .expectation import E as E, Expectation as Expectation
 from .families import Data as Data, placed_families as placed_families
-from .layout import Layout as Layout
+from .layout import Layout as Layout, Parameters as Parameters, flatten_parameters as flatten_parameters
 from .over import Finite as Finite, RowStream as RowStream, Source as Source, stream as stream
-from .parameters import Parameters as Parameters, flatten_parameters as flatten_parameters
 from .problem import Problem as Problem
 from .processes import agree as agree, speaks as speaks
 from .program import Family as Family, Program as Program, Rows as Rows

@@ -15,8 +15,7 @@ from jax.interpreters.ad import primitive_jvps
 from ..errors import InputError, InputTypeError
 from .expectation import Expectation, Term
 from .families import join
-from .layout import Layout
-from .parameters import Parameters
+from .layout import Layout, Parameters
 from .program import OBJECTIVE, BoundTerm, Program, constants
 from .row_checks import first_line, refuse_traced
 from .source import Sampler

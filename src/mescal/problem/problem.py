@@ -17,9 +17,8 @@ from .binding import bind_terms
 from .constraint import Constraint
 from .expectation import Expectation, Term
 from .families import Data, placed_families
-from .layout import Layout
+from .layout import Layout, flatten_parameters, refuse_too_large
 from .over import Source, refuse_mixtures
-from .parameters import flatten_parameters, refuse_too_large
 from .program import Program
 from .source import Sampler, placed_type
 from .statements.base import Stated, Statement

@@ -17,8 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .layout import Layout
-from .parameters import Parameters
+from .layout import Layout, Parameters
 from .traced import Reading, Traced
 
 OBJECTIVE = -1  # the slot of terms that belong to the objective; constraints have slots 0, 1, ...

@@ -13,8 +13,7 @@ from ..oracle import Lagrangian, Surrogate, memory, surrogate
 from ..oracle.evaluator import Evaluator, evaluator_of
 from ..oracle.subproblem import Subproblem
 from ..problem import Data, EqualityForm, Problem, Program, agree
-from ..problem.layout import Layout
-from ..problem.parameters import is_rounded, refuse_too_large
+from ..problem.layout import Layout, is_rounded, refuse_too_large
 from ..problem.statements.lifting import joined
 from ..sets import ConvexSet, Reals
 from .limits import Clock, Signals

@@ -27,7 +27,7 @@ from ..certificate import Tolerance
 from ..errors import InputError
 from ..oracle import Tally
 from ..problem import Problem
-from ..problem.parameters import flatten_parameters
+from ..problem.layout import flatten_parameters
 from ..solvers import Solver
 from .limits import Clock
 from .record import shown_to_the_end

@@ -17,7 +17,7 @@ from ...errors import InputError
 from ...sets import Box, ConvexSet, Reals
 from ..constraint import Constraint
 from ..expectation import Expectation, Term
-from ..parameters import flatten_parameters
+from ..layout import flatten_parameters
 from .values import At
 
 

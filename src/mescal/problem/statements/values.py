@@ -13,8 +13,8 @@ from ...compiling import compiled
 from ...errors import InputTypeError
 from ..binding import trace_term
 from ..expectation import Expectation, Term
+from ..layout import flatten_parameters
 from ..over import RowStream
-from ..parameters import flatten_parameters
 from ..source import Sampler
 from ..traced import Traced
 
