@@ -1,4 +1,6 @@
-"""From measures to a certificate: by-name reports, regularity, warnings."""
+"""From measures to a certificate: by-name reports, regularity, and sentences that a reader must not miss: flat regions, infeasible
+stationary points, and their like.
+"""
 
 from dataclasses import replace
 
@@ -6,11 +8,17 @@ import numpy as np
 
 from ..oracle.look import At
 from ..oracle.work import Tally
+from ..problem.constraint import held
 from .certificate import Certificate, Measured
-from .diagnosis import diagnose
+from .cones import NO_HESSIAN
 from .feasible import Feasible
 from .request import DEFAULT_TOLERANCE, Request, Settled
 from .situation import Situation
+from .tolerance import Tolerance
+
+FLAT = 10.0  # a relative stationarity above this many tolerances, where the absolute test passes, is a flat region
+IRREGULAR = 1e-3  # |P_T(-J'c)| / |c| below this: the violation cannot be reduced to first order
+RANK = 1e-8  # smallest over largest singular value of the Jacobian below this: multipliers are not unique
 
 
 def assemble(
@@ -67,3 +75,60 @@ def assemble(
     )
     sentences = diagnose(certificate, request.tolerance or DEFAULT_TOLERANCE, request.moved, point, tangent is not None)
     return replace(certificate, warnings=sentences)
+
+
+def diagnose(certificate: Certificate, tolerance: Tolerance, moved: float, point: At, known: bool) -> tuple[str, ...]:
+    """The warnings that a certificate carries; `known` says whether the tangent cone of the set is."""
+    sentences = []
+    if not np.isfinite(certificate.objective.value):
+        sentences.append(
+            f"The objective is {certificate.objective.value} at x: its derivatives say nothing there. Look for logarithms, "
+            "roots and quotients outside of their domains, and for overflow."
+        )
+    absolute = Tolerance(tolerance.gradient, tolerance.curvature)
+    relative = certificate.relative_stationarity.value
+    if certificate.passes(absolute) and relative > FLAT * tolerance.gradient:
+        sentences.append(
+            f"The absolute tests pass only because the region is flat: stationarity * max(1, |x|) = {relative:.3g}, "
+            f"more than {FLAT:g} times the tolerance; look at the objective, {certificate.objective.value:.6g}, and "
+            "ask for Tolerance(relative=...)."
+        )
+    infeasible = certificate.feasibility.lower > max(tolerance.gradient, tolerance.violation)
+    if infeasible and certificate.regularity < IRREGULAR:
+        sentences.append(
+            f"An infeasible stationary point: the violation {certificate.feasibility.value:.3g} cannot be reduced to "
+            f"first order from here (regularity {certificate.regularity:.3g}); the constraints may be inconsistent, or "
+            "the solver needs another start."
+        )
+    for row in held(certificate.constraints, certificate.terms):
+        if not row.violated(tolerance.violation) and row.room < -FLAT * tolerance.violation:
+            sentences.append(
+                f"{row.name!r} is {row.comparison}, {row.gap}, and within the tolerance only because it is held in the units of "
+                f"a small denominator: {row.excess:.3g} is left. Ask for Tolerance(feasibility=...), or for a larger floor."
+            )
+    singular = np.linalg.svd(point.jacobian, compute_uv=False)
+    if singular.size and singular.min() <= max(RANK * singular.max(), float(np.linalg.norm(point.rounding.jacobian))):
+        sentences.append("The constraint gradients are linearly dependent at x: the multipliers are not unique.")
+    if certificate.dual_sign < -tolerance.gradient:
+        sentences.append(
+            f"A multiplier of an inequality is negative ({certificate.dual_sign:.3g}): moving inwards would improve."
+        )
+    if moved > 0:
+        sentences.append(f"x was {moved:.3g} outside of the domain and was projected onto it before it was measured.")
+    measured = certificate.curvature
+    if measured.how.startswith(NO_HESSIAN):
+        sentences.append(
+            "The Hessian is not finite at x, so no curvature is known: look for powers below two, roots, logarithms and norms "
+            "where what they are taken of vanishes. Smooth them, or keep x away by a bound."
+        )
+    elif measured.lower < -tolerance.curvature <= measured.upper:
+        sentences.append(
+            f"The curvature is only known to lie in [{measured.lower:.3g}, {measured.upper:.3g}], which contains the "
+            "tolerance: this is no proof either way."
+            + (
+                ""
+                if known
+                else " A set of `mescal.sets` that has its rows, or constraints in its place, would tell more."
+            )
+        )
+    return tuple(sentences)
