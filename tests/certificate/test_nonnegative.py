@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mescal.certificate.nonnegative import NonnegativeLeastSquares
+from mescal.certificate.rows import NonnegativeLeastSquares
 
 
 def problems(rng, count):

@@ -25,8 +25,7 @@ import scipy
 
 from .budget import ENDLESS, Budget
 from .eigen import lowest_eigenpairs, smallest_eigenspace
-from .nonnegative import NonnegativeLeastSquares
-from .rows import RANK_TOLERANCE, compressed, null_basis, unit_rows
+from .rows import RANK_TOLERANCE, NonnegativeLeastSquares, compressed, null_basis, unit_rows
 from .search import onto_cone, search
 
 Array = np.ndarray
