@@ -11,8 +11,8 @@ from ..oracle.work import Tally
 from ..problem.constraint import held
 from .certificate import Certificate, Measured
 from .cones import NO_HESSIAN
-from .feasible import Feasible
 from .request import DEFAULT_TOLERANCE, Request, Settled
+from .rounded import Feasible
 from .situation import Situation
 from .tolerance import Tolerance
 

@@ -19,11 +19,10 @@ from . import second_order
 from .assemble import assemble
 from .budget import Budget
 from .certificate import Certificate, Measured
-from .feasible import feasible
 from .multipliers import stationarity_of
 from .quotients import mismatch
 from .request import DEFAULT_TOLERANCE, Request, Settled, check_request
-from .rounded import Rounded, widened
+from .rounded import Rounded, feasible, widened
 from .sampled import certify_from_samples
 from .tolerance import Tolerance
 

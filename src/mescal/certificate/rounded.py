@@ -3,15 +3,23 @@
 With bounds off_c, off_g, off_J on the entries of c, grad f and J, M on those of the Hessian of the Lagrangian at |lam|, all from
 magnitudes (`oracle.rounding`), and P_T, which expands nothing:
 
-- stationarity is off by at most  | off_g + |lam|' off_J + M|x| |;      c by  off_c, entry by entry (`feasible`);
+- stationarity is off by at most  | off_g + |lam|' off_J + M|x| |;      c by  off_c, entry by entry;
 - d'Hd by  |M| <= max_i sum_j M_ij  (M is symmetric and nonnegative), and in the augmented Lagrangian by al e (2 |A| + e) more,
   e = |off_J|;
 - the null space of J by an angle, which `cones` works out from the lengths of off_J's rows.
 
 A huge multiplier that turns rounding in J into a gradient brings that gradient's error with it.
+
+How far a point is from feasible is what a user means by it, what is left of complementarity, and the paper's measure of both. With
+slacks s >= 0 of the inequalities and r = c + s:
+
+    violation = |v|, v_j = max(c_j, 0) for inequalities, c_j for equalities;    complementarity = |r - v|;    feasibility = |r|
+
+An inequality that is met, c_j < 0, with a positive multiplier and so s_j = 0 violates nothing: its r_j = c_j is complementarity's.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -74,3 +82,33 @@ class Rounded:
 def widened(value: float, error: float, how: str) -> Measured:
     """A measure that is nonnegative, up to an error."""
     return Measured(float(value), max(0.0, float(value) - error), float(value) + error, how)
+
+
+class Feasible(NamedTuple):
+    """The three measures; feasibility^2 is the sum of the squares of the others."""
+
+    feasibility: Measured
+    violation: Measured
+    complementarity: Measured
+
+
+def feasible(
+    constraint: np.ndarray, slack: np.ndarray, inequality: np.ndarray, off: np.ndarray, radius: float, how: str
+) -> Feasible:
+    """The measures where entries of c are off by at most `off` (rounding), and c as a whole by `radius` more (sampling).
+
+    A violation of zero is proven where every inequality is met by more than its entry may be off.
+    """
+    residual = constraint + slack
+    violated = np.where(inequality, np.maximum(constraint, 0), constraint)
+    off = off + FLUSHED
+    error = float(np.linalg.norm(off)) + radius
+    entry = off + radius
+    most = np.where(inequality, np.maximum(constraint + entry, 0), np.abs(constraint) + entry)
+    violation = widened(float(np.linalg.norm(violated)), error, how)
+    upper = min(violation.upper, float(np.linalg.norm(most)))
+    return Feasible(
+        feasibility=widened(float(np.linalg.norm(residual)), error, how),
+        violation=Measured(violation.value, violation.lower, upper, how),
+        complementarity=widened(float(np.linalg.norm(residual - violated)), error, how),
+    )

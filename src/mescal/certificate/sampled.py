@@ -19,12 +19,11 @@ from . import confidence
 from .assemble import assemble
 from .certificate import Certificate, Measured
 from .cones import Curvature
-from .feasible import Feasible, feasible
 from .inexact import Errors, lower_end, upper_end
 from .multipliers import stationarity_of
 from .quotients import Mismatch, mismatch
 from .request import Request, Settled
-from .rounded import Rounded, widened
+from .rounded import Feasible, Rounded, feasible, widened
 from .sampling import Batches, judged, split
 from .second_order import ALWAYS_FORMED, CONES, DENSE_SIZE, on_cone, unmeasured
 from .situation import Situation
