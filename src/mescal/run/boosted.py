@@ -7,7 +7,7 @@ import jax
 
 from ..solvers.base import BROKEN, EXHAUSTED, VERIFIED
 from ..solvers.paper.verification import verify
-from .leg import to_its_end
+from .loop import to_its_end
 from .mescal import Mescal
 from .setup import Setup
 from .state import Leg, Reading, State
