@@ -17,7 +17,17 @@ from ..errors import InputError
 from ..oracle import memory
 from ..solvers.base import BROKEN, RUNAWAY, RUNNING
 from .inward import narrower
-from .judging import cannot_decide, has_stalled, is_infeasible, judge, kink_beside, last_judgement, refused
+from .judging import (
+    cannot_decide,
+    has_stalled,
+    is_infeasible,
+    judge,
+    kink_beside,
+    last_judgement,
+    looked_for_ray,
+    looked_for_ray_at_the_end,
+    refused,
+)
 from .limits import called_off, used_up
 from .method import Method
 from .record import begun, recorded, shown_to_the_end
@@ -25,7 +35,6 @@ from .result import Result, Seconds, WorkDone
 from .setup import Setup
 from .state import Leg, Reading, State
 from .status import Status
-from .unbounded import looked_for_ray, looked_for_ray_at_the_end
 
 log = logging.getLogger("mescal")
 

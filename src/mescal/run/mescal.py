@@ -37,14 +37,13 @@ from .dual import (
 )
 from .goals import gradient_tolerance, next_goal, ready, searches_always
 from .inward import moved_inwards
-from .judging import is_bent
+from .judging import is_bent, on_a_ray
 from .loop import Run
 from .scaling import Scales, Survey, choose_scales, survey
 from .settings import Settings
 from .setup import Setup, Start, set_up
 from .state import Leg, Reading, State
 from .status import Status
-from .unbounded import on_a_ray
 
 if TYPE_CHECKING:
     from .paper_schedule import PaperSchedule
