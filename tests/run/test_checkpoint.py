@@ -17,9 +17,8 @@ import mescal
 from mescal import E, InputError, Status, problems
 from mescal.files import LOCK, Hold, read_arrays
 from mescal.run import checkpoint as checkpoints, fingerprint as fingerprints, snapshot
-from mescal.run.snapshot import Snapshot
+from mescal.run.snapshot import NUMBERS, TALLIES, Snapshot
 from mescal.run.state import State
-from mescal.run.state_checks import NUMBERS, TALLIES
 from mescal.solvers import Spider
 
 ROWS = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32) + np.float32(0.5)

@@ -34,9 +34,8 @@ from ..files import (
     write_whole,
 )
 from .setup import Setup
-from .snapshot import Snapshot, take
+from .snapshot import Snapshot, check_state, require, take
 from .state import State
-from .state_checks import check_state, require
 
 SCHEMA = 2
 MAGIC = b"mescal checkpoint "
