@@ -12,7 +12,7 @@ import mescal
 from mescal import E
 from mescal.oracle import memory
 from mescal.run import mescal as method
-from mescal.run.watchdog import Watchdog, complaint
+from mescal.run.limits import Watchdog, complaint
 
 ROWS = np.linspace(-1, 1, 64, dtype=np.float32)
 X0 = np.full(2, 0.5, np.float32)

@@ -16,12 +16,11 @@ from ..problem import Data, EqualityForm, Problem, Program, agree
 from ..problem.layout import Layout, is_rounded, refuse_too_large
 from ..problem.statements.lifting import joined
 from ..sets import ConvexSet, Reals
-from .limits import Clock, Signals
+from .limits import Clock, Signals, Watchdog
 from .result import Result
 from .scaling import Scales
 from .settings import Settings
 from .state import State
-from .watchdog import Watchdog
 
 ROUNDED = (
     "x0 was given in float64, and {} computes in {}, to which it was rounded: write "
