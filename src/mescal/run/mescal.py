@@ -24,18 +24,21 @@ from ..problem import Problem
 from ..solvers.base import BROKEN, EXHAUSTED, FARAWAY, RUNAWAY, VERIFIED, Memory, Solver
 from ..solvers.drive import advance, begin
 from ..solvers.move import escape
-from .dual import (
+from .goals import (
     BOLD,
     RECOVER,
     RETRIES,
     RISE,
     complementary,
     dual_step,
+    gradient_tolerance,
+    next_goal,
     next_penalty,
+    ready,
     runaway_size,
+    searches_always,
     summable_bound,
 )
-from .goals import gradient_tolerance, next_goal, ready, searches_always
 from .inward import moved_inwards
 from .judging import is_bent, on_a_ray
 from .loop import Run
