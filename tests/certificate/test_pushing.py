@@ -9,7 +9,7 @@ import mescal
 from mescal import E, sets
 from mescal.certificate.second_order import on_cone
 from mescal.certificate.situation import Situation
-from mescal.sets.tangent_cone import TangentCone
+from mescal.sets.convex_set import TangentCone
 
 from ..fuzz.reference import LONG, smallest
 

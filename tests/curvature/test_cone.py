@@ -6,7 +6,7 @@ import pytest
 from mescal.certificate.cones import Cone, smallest_on_cone
 from mescal.curvature import ConeSearch, CriticalCone
 from mescal.curvature.cone_search import Eigenpair
-from mescal.sets.tangent_cone import TangentCone
+from mescal.sets.convex_set import TangentCone
 
 LEVELS = (-3.0, -1.5, -1.1, -1.001, -1.001, -0.95, -0.7, -0.49, -0.2, 0.5)  # of the tolerance: the minimum on the cone
 

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..sets.tangent_cone import TangentCone
+from ..sets.convex_set import TangentCone
 from .beside import LEFT
 from .forces import Face, Forces
 from .pushing import faces_of

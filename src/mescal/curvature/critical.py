@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from ..sets.tangent_cone import TangentCone
+from ..sets.convex_set import TangentCone
 
 Array = np.ndarray
 

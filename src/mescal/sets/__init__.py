@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 from ..registry import exported as _exported
 from .affine import Affine as Affine
 from .ball import Ball as Ball
-from .base import ConvexSet as ConvexSet
 from .box import Box as Box
+from .convex_set import ConvexSet as ConvexSet, TangentCone as TangentCone
 from .half_space import HalfSpace as HalfSpace
 from .non_negative import NonNegative as NonNegative
 from .product import Product as Product
 from .projected import Projected as Projected
 from .reals import Reals as Reals
 from .simplex import Simplex as Simplex
-from .tangent_cone import TangentCone as TangentCone
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = _exported(__name__, ConvexSet)

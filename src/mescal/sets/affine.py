@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import InputError
 from .arrays import size, stored_array
-from .base import ConvexSet
-from .tangent_cone import TangentCone
+from .convex_set import ConvexSet, TangentCone
 
 NEAREST = 1e-6  # what rounding may turn equations by: so far off X the judge projects a point
 

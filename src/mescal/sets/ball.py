@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import InputError
 from .arrays import flattened, host_flat, norm, ravel_pair, rounding, stored, stored_array
-from .base import ConvexSet
-from .tangent_cone import TangentCone
+from .convex_set import ConvexSet, TangentCone
 
 
 class Ball(ConvexSet):

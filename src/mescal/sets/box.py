@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import InputError
 from .arrays import host_leaves, matched, size, stored
-from .base import ConvexSet
-from .tangent_cone import TangentCone
+from .convex_set import ConvexSet, TangentCone
 
 
 class Box(ConvexSet):

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import InputError
 from .arrays import flattened, host_flat, ravel_pair, require_size, rounding, stored, stored_array
-from .base import ConvexSet
-from .tangent_cone import TangentCone
+from .convex_set import ConvexSet, TangentCone
 
 
 class HalfSpace(ConvexSet):

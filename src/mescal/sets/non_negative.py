@@ -6,8 +6,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from .arrays import host_leaves
-from .base import ConvexSet
-from .tangent_cone import TangentCone
+from .convex_set import ConvexSet, TangentCone
 
 
 class NonNegative(ConvexSet):

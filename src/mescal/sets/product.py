@@ -9,11 +9,10 @@ from jaxtyping import PyTree
 
 from ..errors import InputError, InputTypeError
 from .ball import Ball
-from .base import ConvexSet
 from .box import Box
+from .convex_set import ConvexSet, TangentCone
 from .reals import Reals
 from .simplex import Simplex
-from .tangent_cone import TangentCone
 
 
 def _is_set(node: Any) -> bool:

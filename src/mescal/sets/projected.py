@@ -13,7 +13,7 @@ from jaxtyping import Array, PyTree
 from ..compiling import compiled, in_precision
 from ..errors import InputError, InputTypeError
 from .arrays import ROUNDINGS, norm, rounding
-from .base import ConvexSet
+from .convex_set import ConvexSet
 
 STEPS = 8  # between the shortest and the longest, in equal ratios
 EXPANSION = 1e-2  # what rounding, and projections that are found by iteration, may take points apart

@@ -4,8 +4,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from .arrays import size
-from .base import ConvexSet
-from .tangent_cone import TangentCone
+from .convex_set import ConvexSet, TangentCone
 
 
 class Reals(ConvexSet):

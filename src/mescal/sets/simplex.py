@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import InputError
 from .arrays import host_flat, rounding, stored_array
-from .base import ConvexSet
-from .tangent_cone import TangentCone
+from .convex_set import ConvexSet, TangentCone
 
 
 class Simplex(ConvexSet):

@@ -21,7 +21,7 @@ from ..curvature.within import Within
 from ..oracle import Lagrangian, Tally, Work
 from ..oracle.draw import as_key, words
 from ..oracle.subproblem import Array, Subproblem
-from ..sets.tangent_cone import TangentCone
+from ..sets.convex_set import TangentCone
 from .lowest import NOISE, dense, lowest
 
 MANY_ROWS = (
