@@ -5,7 +5,7 @@ from typing import ClassVar
 import numpy as np
 
 from mescal.curvature import Search
-from mescal.curvature.base import nothing
+from mescal.curvature.contract import nothing
 from mescal.oracle import Lagrangian, Work, surrogate
 from mescal.oracle.evaluator import evaluator_of
 from mescal.oracle.subproblem import Subproblem

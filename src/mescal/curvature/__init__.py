@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from ..registry import exported as _exported
-from .base import Found as Found, Search as Search
 from .cone_search import ConeSearch as ConeSearch
+from .contract import Found as Found, Search as Search
 from .critical import CriticalCone as CriticalCone
 from .lanczos import Lanczos as Lanczos
 from .neon2 import Neon2 as Neon2

@@ -33,7 +33,7 @@ import jax
 import jax.numpy as jnp
 
 from ..oracle import Work
-from .base import (
+from .contract import (
     ENOUGH,
     GROUPS,
     SURE,

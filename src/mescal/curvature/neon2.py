@@ -34,9 +34,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..oracle import Lagrangian, Work
-from .base import Search, limit, random_direction
+from .contract import Search, limit, on_face, random_direction
 from .power import PILOT, PILOT_BATCH, VERIFY, WHOLE, in_small_chunks, walk
-from .within import on_face
 
 PERTURBATION = 1e-4  # of the escape radius
 RADIUS = 1 / 10  # t/L_H: the escape radius

@@ -22,9 +22,8 @@ import numpy as np
 
 from ..errors import InputError
 from ..oracle import Work
-from .base import Found, Search, hessian_product, limit, no_values, nothing, random_direction, unit
+from .contract import Found, Search, hessian_product, limit, no_values, nothing, on_face, random_direction, unit
 from .power import WHOLE, in_small_chunks, select, walk
-from .within import on_face
 
 
 class Oja(Search):

@@ -31,8 +31,7 @@ import jax
 import jax.numpy as jnp
 
 from ..oracle import Lagrangian, Work
-from .base import ENOUGH, GROUPS, SURE, Found, enlarged, nothing, spread, unit
-from .within import Within
+from .contract import ENOUGH, GROUPS, SURE, Found, Within, enlarged, nothing, spread, unit
 
 PILOT_STEPS = 8  # power iterations of the pilot
 PILOT_BATCH = 64  # thetas of each of its two batches

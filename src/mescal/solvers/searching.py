@@ -14,10 +14,9 @@ import numpy as np
 
 from ..compiling import compiled
 from ..curvature import ConeSearch, CriticalCone, Lanczos, Search
-from ..curvature.base import ENOUGH, GROUPS, GROWTH, SURE
 from ..curvature.cone_search import Eigen, Eigenpair, Sought
+from ..curvature.contract import ENOUGH, GROUPS, GROWTH, SURE, Within
 from ..curvature.critical import Subspace
-from ..curvature.within import Within
 from ..oracle import Lagrangian, Tally, Work
 from ..oracle.draw import as_key, words
 from ..oracle.subproblem import Array, Subproblem

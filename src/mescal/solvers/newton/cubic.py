@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ...curvature.base import unit
+from ...curvature.contract import unit
 from ...curvature.lanczos import Krylov, empty, lanczos_step
 from ...oracle import Work
 from .model import Model

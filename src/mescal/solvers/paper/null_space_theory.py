@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...curvature import Search
-from ...curvature.within import Within
+from ...curvature.contract import Within
 from ...errors import InputError
 from ...oracle import Lagrangian, Work
 from ...theory import null_space

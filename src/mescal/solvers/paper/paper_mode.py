@@ -20,7 +20,7 @@ import numpy as np
 
 from ...checks import real_number, whole
 from ...curvature import CriticalCone, Lanczos, Search
-from ...curvature.within import Within
+from ...curvature.contract import Within
 from ...errors import InputError
 from ...oracle import Tally
 from ...oracle.draw import as_key, words

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from ...curvature import Search
-from ...curvature.base import random_direction, unit
+from ...curvature.contract import random_direction, unit
 from ...curvature.lanczos import empty, lanczos_step
 from ...oracle import Lagrangian, Work
 from ...theory import scr

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from ...checks import one_of, real_number
 from ...compiling import compiled
 from ...curvature import Found, Lanczos, Search, TheoryOja
-from ...curvature.base import Known
+from ...curvature.contract import Known
 from ...errors import InputError, InputTypeError
 from ...oracle import Lagrangian, Work
 from ...theory import concentration, negative_curvature

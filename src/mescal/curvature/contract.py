@@ -3,9 +3,11 @@
     search(z, tolerance t, p_fail) -> a unit direction u, or nothing
     with probability >= 1 - p_fail:  u found => u'Hu <= -t/2;   nothing => lambda_min(H) >= -t
 
-H is the Hessian of the oracle at z, restricted to the span of the face of X on which z lies, or to another subspace
-(`within`). The paper writes three contracts that do not agree; callers translate (SG-HV-NC: t = eH, Natasha2: t = eH/3,
-SPIDER: t = 2 eH/3).
+H is the Hessian of the oracle at z, restricted to the span of the face of X on which z lies. Where it is restricted to another
+subspace, {v : v_i = 0 off free, rows v = 0}, the oracle is one `Within` it: the subspace is data, so that one program serves all of
+them, and a curved boundary adds its diagonal to the Hessian there.
+
+The paper writes three contracts that do not agree; callers translate (SG-HV-NC: t = eH, Natasha2: t = eH/3, SPIDER: t = 2 eH/3).
 
 A search may look at `batch` thetas together and no more; the contract needs a batch on which the curvature of a direction
 is known to about t/12 (128 (s_H/t)^2 ln(4d/p) thetas are enough, see `theory`), or the whole population. With less, the
@@ -18,11 +20,12 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..checks import check_options
 from ..oracle import Exact, Lagrangian, Work
 from ..registry import by_name, classes, make
-from .within import on_face
+from .critical import Subspace
 
 GROUPS = 8  # independent groups of fresh samples from which the error of a curvature is estimated
 SURE = 3.0  # standard errors (of 8 groups) that a curvature must clear: one-sided failure 1 % by Student's t
@@ -136,3 +139,35 @@ def hessian_product(
 def spread(values: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Mean of one value per group, and its standard error."""
     return jnp.mean(values), jnp.std(values, ddof=1) / jnp.sqrt(jnp.asarray(values.size, values.dtype))
+
+
+class Within(eqx.Module):
+    """The oracle with the subspace for its face at every point; in all else it is the oracle's own."""
+
+    oracle: Lagrangian
+    free: jax.Array
+    rows: jax.Array  # orthonormal and zero off `free`, or zero
+    bending: jax.Array
+
+    @classmethod
+    def of(cls, oracle: Lagrangian, space: Subspace, bending: np.ndarray, most: int, dtype: Any) -> "Within":
+        """With room for `most` rows."""
+        rows = np.zeros((most, space.free.size))
+        rows[: len(space.rows)] = space.rows
+        return cls(oracle, space.free, rows.astype(dtype), bending.astype(dtype))  # pyright: ignore[reportArgumentType]
+
+    def project_face(self, z: jax.Array, v: jax.Array) -> jax.Array:
+        """Projection onto the subspace."""
+        inside = jnp.where(self.free, v, 0)
+        return inside - (self.rows @ inside) @ self.rows
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in ("oracle", "free", "rows", "bending"):
+            raise AttributeError(name)
+        return getattr(self.oracle, name)
+
+
+def on_face(oracle: Any, z: jax.Array, v: jax.Array, product: jax.Array) -> jax.Array:
+    """The part of H v on the face of z, with what a curved boundary adds to it."""
+    bent = product + oracle.bending * v if isinstance(oracle, Within) else product
+    return oracle.project_face(z, bent)
