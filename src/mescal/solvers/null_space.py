@@ -45,10 +45,22 @@ from .base import (
 )
 from .epoch import BACKTRACK, BROKEN_RESETS, FAILURES, FLOOR_DECAY, LOOKED, REGAIN, STEEPEST, TRIGGER
 from .move import DECAY, REACH
-from .single_loop.known import RISE, Known, face_of, is_finite, may_rise, room, settled, take_reset, with_slack
+from .single_loop.known import (
+    RISE,
+    Known,
+    closeness,
+    face_of,
+    is_finite,
+    may_rise,
+    room,
+    settled,
+    sharpest,
+    take_reset,
+    thetas,
+    with_slack,
+)
 from .single_loop.linear_step import linear_step
 from .single_loop.null_cone import left_along
-from .single_loop.sharpness import closeness, sharpest, thetas
 from .spider import PERIODS, SMALLEST_BATCH
 
 NORMAL = 0.5  # of the violation: what a step removes of it, to first order

@@ -2,7 +2,8 @@
 
     lam = those of the tangential step,   L(x; lam, beta) at the best slacks,   s = max(0, -c) where lam is not positive
 
-A reset is exact on finite populations; on a stream it is one batch, whose value is the change of L since the reset before.
+A reset is exact on finite populations; on a stream it is one batch, whose value is the change of L since the reset before, and as
+sharp as the residuals of the one before ask for, or the tolerance where these are small.
 """
 
 from dataclasses import replace
@@ -16,13 +17,16 @@ from ...oracle import Tally
 from ...oracle.draw import words
 from ...oracle.subproblem import Array, Subproblem
 from ...sets import Reals
+from ..base import Goal
 from ..epoch import STEEPEST
 from ..move import ROUNDINGS, SURE
-from ..reset import sampled_look
+from ..reset import NORM_TEST, SMALLEST_RESET, VERIFY, sampled_look
 from .linear_step import Face, is_regular, linear_step
 
 FALLEN = 0.9  # of the violation before: a fall that lets beta rise instead of a step back
 RISE = 4.0  # of beta
+ACCURACY = 1 / 3  # of what is left of a tolerance on a stream: the standard error of a reset that makes a candidate ...
+SHARPEST = 1 << 21  # ... within so many thetas
 
 
 class Known(NamedTuple):
@@ -150,3 +154,33 @@ def is_finite(at: Known) -> bool:
     return all(
         bool(np.isfinite(part).all()) for part in (at.objective, at.constraint, at.gradient, at.jacobian, at.value)
     )
+
+
+def thetas(sub: Subproblem, before: Known | None, goal: Goal, failures: int) -> int:
+    """Thetas of the next reset: with errors of half the last residuals; where these are small, as the tolerance asks for."""
+    if sub.population is not None:
+        return goal.large_batch
+    if before is None:
+        return min(goal.large_batch, SMALLEST_RESET)
+    slope, violation = float(before.stationarity), sub.violation(with_slack(sub, before))
+    if slope <= closeness(sub) * goal.gradient and violation <= goal.ready:
+        return sharpest(sub, before, goal)
+    slope = max(slope, goal.gradient)
+    errors = NORM_TEST * np.asarray([slope, max(violation, goal.ready * slope / goal.gradient)])
+    wanted = float((before.noise / errors**2).max()) * 4.0 ** min(failures, 12)
+    least = min(SMALLEST_RESET, goal.large_batch)
+    return int(np.clip(wanted, least, goal.large_batch)) if np.isfinite(wanted) else goal.large_batch
+
+
+def closeness(sub: Subproblem) -> float:
+    """Of the tolerance: what a candidate's stationarity may be; less on streams, where the judge adds his own error."""
+    return VERIFY if sub.population is not None else 1 - ACCURACY
+
+
+def sharpest(sub: Subproblem, at: Known, goal: Goal) -> int:
+    """Thetas of a reset that a candidate must stand: far fewer than the judge will look at, who is asked for nothing else."""
+    if sub.population is not None:
+        return goal.large_batch
+    errors = ACCURACY * np.asarray([goal.gradient, goal.ready])
+    wanted = float((at.noise / errors**2).max())
+    return int(np.clip(wanted, SMALLEST_RESET, SHARPEST)) if np.isfinite(wanted) else SHARPEST
