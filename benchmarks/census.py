@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mescal.estimators import ConstrainedClassifier, FairClassifier, rate
-from mescal.estimators.rows import Scaling
+from mescal.estimators.buckets import Scaling
 
 from ._census import Census, census
 from ._measure import Report, clock

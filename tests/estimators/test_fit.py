@@ -9,8 +9,8 @@ from sklearn.linear_model import LogisticRegression
 
 from benchmarks._census import census
 from mescal.estimators import ConstrainedClassifier, FairClassifier, NeymanPearsonClassifier, rate
+from mescal.estimators.buckets import Scaling, bucket_columns, bucket_rows, pad
 from mescal.estimators.groups import check_groups
-from mescal.estimators.rows import Scaling, bucket_columns, bucket_rows, pad
 from mescal.estimators.statement import Labelled, apart, make_rows
 from mescal.testing import count_compilations
 

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from mescal.errors import InputError
 from mescal.estimators import ConstrainedClassifier, FairClassifier, NeymanPearsonClassifier, rate
-from mescal.estimators.rows import Scaling
+from mescal.estimators.buckets import Scaling
 
 pytestmark = pytest.mark.quick
 

@@ -7,7 +7,7 @@ from sklearn.linear_model import QuantileRegressor, Ridge
 
 from mescal.errors import InputError, InputTypeError
 from mescal.estimators import ConstrainedClassifier, ConstrainedRegressor, coverage, error, rate
-from mescal.estimators.rows import Scaling
+from mescal.estimators.buckets import Scaling
 
 pytestmark = pytest.mark.quick
 

@@ -61,7 +61,7 @@ def test_an_interruption_ends_the_search_and_leaves_no_fitted_model(data, monkey
         second = len(runs) == 2
         return minimize(problem, start, callback=lambda row: press(row) if second else None, **settings)
 
-    monkeypatch.setattr("mescal.estimators.solve.minimize", interrupted)
+    monkeypatch.setattr("mescal.estimators.fit.minimize", interrupted)
     search = GridSearchCV(NeymanPearsonClassifier(), {"ridge": [1e-2, 3e-2]}, cv=3)
     with pytest.raises(KeyboardInterrupt):
         search.fit(data.X, data.y)

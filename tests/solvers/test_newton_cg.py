@@ -12,8 +12,8 @@ from mescal.solvers import Auto, NewtonCG
 from mescal.solvers.base import Goal, Memory
 from mescal.solvers.drive import advance, begin
 from mescal.solvers.newton.exact_newton import PATIENCE
-from mescal.solvers.newton.model import make_model
-from mescal.solvers.newton.subsample import Step, sufficient_step
+from mescal.solvers.newton.growing_subsample import Step, sufficient_step
+from mescal.solvers.newton.quadratic_model import make_model
 from mescal.solvers.newton.truncated_cg import truncated_cg
 from mescal.solvers.reset import sampled_reset
 

@@ -11,7 +11,7 @@ from mescal import E
 from mescal.solvers import Scr
 from mescal.solvers.base import Goal, Memory
 from mescal.solvers.newton.cubic import cubic_minimiser, cubic_step
-from mescal.solvers.newton.model import make_model
+from mescal.solvers.newton.quadratic_model import make_model
 
 D = 8
 RNG = np.random.default_rng(5)

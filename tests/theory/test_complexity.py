@@ -9,9 +9,9 @@ from mescal import theory
 from mescal.errors import InputError
 from mescal.theory import complexity, table1
 from mescal.theory.constants import SubproblemConstants
+from mescal.theory.cost import Cost, Term, order
+from mescal.theory.orders import Rate, rate, rate_of
 from mescal.theory.outer import Schedule
-from mescal.theory.rates import Rate, rate, rate_of
-from mescal.theory.work import Cost, Term, order
 
 PRINTED = {
     ("sg-hv-nc", "deterministic"): ((6, 2), (5, 5)),

@@ -9,7 +9,7 @@ from mescal.errors import InputError
 from mescal.solvers import Natasha2Theory
 from mescal.theory import natasha2, sgd3sc
 from mescal.theory.constants import SubproblemConstants
-from mescal.theory.work import Cost
+from mescal.theory.cost import Cost
 
 BENT = SubproblemConstants(
     gradient_lipschitz=2.0, hessian_lipschitz=3.0, gradient_noise=40.0, hessian_noise=1.0, gap=5.0

@@ -9,7 +9,7 @@ import pytest
 from mescal.errors import InputError
 from mescal.theory import sg_hv_nc
 from mescal.theory.constants import SubproblemConstants
-from mescal.theory.work import Cost
+from mescal.theory.cost import Cost
 
 # Large enough that rounding up is a small relative change and no probability is capped at 1.
 FINE = SubproblemConstants(

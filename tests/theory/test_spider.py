@@ -9,7 +9,7 @@ import pytest
 from mescal.errors import InputError
 from mescal.theory import spider
 from mescal.theory.constants import SubproblemConstants
-from mescal.theory.work import Cost
+from mescal.theory.cost import Cost
 
 
 def fixed_point(c, g, h, n0=1.0):

@@ -12,8 +12,8 @@ import pytest
 from mescal.theory import boosting, constants as lemmas, gap, natasha2, negative_curvature, outer, sg_hv_nc, spider
 from mescal.theory.complexity import GENERAL_CURVATURE, GENERAL_FIRST_ORDER, general_work, sample_complexity
 from mescal.theory.constants import ProblemConstants, SubproblemConstants
+from mescal.theory.cost import Term, order
 from mescal.theory.units import Unit, rescale, unit_of
-from mescal.theory.work import Term, order
 
 SCALES = [(7.3, 0.19, 1.0), (1e-3, 1.0, 1.0), (1.0, 40.0, 1.0), (0.02, 3.1, 11.0)]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..registry import exported as _exported
 from .adaptive_curvature import AdaptiveCurvature as AdaptiveCurvature
-from .base import Baseline as Baseline, OutOfClass as OutOfClass, get as get, names as names
+from .baseline import Baseline as Baseline, OutOfClass as OutOfClass, get as get, names as names
 from .conex import ConEx as ConEx
 from .penalty_storm import PenaltyStorm as PenaltyStorm
 from .stoch_ialm import StochIALM as StochIALM

@@ -33,7 +33,7 @@ from ..sets import Reals
 from ..solvers.base import EXHAUSTED, STATIONARY, Progress, fresh_progress
 from ..solvers.epoch import CURVATURE, TRIGGER
 from ..solvers.move import LENGTHS, SURE, natural_radius, paired_differences
-from .base import Baseline
+from .baseline import Baseline
 from .measure import Measured, stationarity
 from .storm import moved_on, running
 

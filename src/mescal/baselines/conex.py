@@ -30,7 +30,7 @@ import jax.numpy as jnp
 from ..oracle import Work
 from ..solvers.base import EXHAUSTED, Progress, fresh_progress
 from ..solvers.move import natural_radius
-from .base import Baseline
+from .baseline import Baseline
 from .measure import Measured, least_squares, plain, stationarity
 from .storm import moved_on, running
 

@@ -31,7 +31,7 @@ from .measure import Measured, Seen, measure
 from .view import Memory, Notes, View
 
 if TYPE_CHECKING:
-    from .base import Baseline
+    from .baseline import Baseline
 
 BOUNDS, MEASURE, NOISE = 1 << 29, 1 << 28, 3  # what random numbers are for: legs have smaller numbers
 MOVED = 0.25  # of the trust radius: a move that makes bounds old

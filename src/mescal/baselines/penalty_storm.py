@@ -29,7 +29,7 @@ from ..oracle import Work
 from ..run.scaling import SMALLEST_SMOOTHNESS
 from ..solvers.base import EXHAUSTED, STATIONARY, Progress, fresh_progress
 from ..solvers.epoch import TRIGGER
-from .base import Baseline
+from .baseline import Baseline
 from .measure import read_penalised
 from .storm import metric_step, moved_on, paired_gradients, recursion, running
 

@@ -30,7 +30,7 @@ import numpy as np
 from ..run.goals import dual_step, summable_bound
 from ..solvers.base import EXHAUSTED, STATIONARY, Progress, fresh_progress
 from ..solvers.epoch import TRIGGER
-from .base import Baseline
+from .baseline import Baseline
 from .bounds import FORGET
 from .measure import Seen, read_penalised
 from .storm import metric_step, moved_on, paired_gradients, parameter_secant, recursion, running

@@ -25,7 +25,7 @@ import jax.numpy as jnp
 from ..sets import Reals
 from ..solvers.base import EXHAUSTED, Progress, fresh_progress
 from ..solvers.move import natural_radius
-from .base import Baseline
+from .baseline import Baseline
 from .measure import Measured, least_squares, plain, stationarity
 from .storm import moved_on, running
 

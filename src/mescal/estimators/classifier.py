@@ -9,7 +9,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..errors import InputError
-from .base import Constrained, parameters
+from .estimator import Constrained, parameters
 from .groups import check_groups
 from .inputs import check_target, check_weights, labels_of
 from .multiclass import CLASSES, best_constant_classes, make_class_rows

@@ -3,8 +3,8 @@
 from dataclasses import field
 from typing import Any
 
-from .base import parameters
 from .classifier import RateClassifier
+from .estimator import parameters
 from .inputs import check_fraction
 from .rates import RateConstraint, check_constraints
 

@@ -5,8 +5,8 @@ from dataclasses import field
 from typing import Any
 
 from ..errors import InputError
-from .base import parameters
 from .classifier import RateClassifier
+from .estimator import parameters
 from .groups import called
 from .inputs import check_fraction, check_positive
 from .rates import RateConstraint, Subset, rate

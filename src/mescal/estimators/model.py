@@ -18,7 +18,7 @@ import numpy as np
 
 from ..errors import InputError, InputTypeError
 from ..problem.row_checks import first_line
-from .rows import POWERS, bucket_rows
+from .buckets import POWERS, bucket_rows
 
 ARRAYS = (np.ndarray, jax.Array)
 

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.utils.validation import check_random_state
 
 from ..errors import InputError
-from .base import parameters
 from .classifier import RateClassifier
+from .estimator import parameters
 from .groups import called
 from .inputs import check_fraction
 from .rates import Subset, rate

@@ -19,12 +19,12 @@ from scipy.special import expit
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .base import Constrained, parameters
+from .buckets import Scaling
+from .estimator import Constrained, parameters
 from .groups import check_groups
 from .inputs import check_fraction, check_weights
 from .model import logit
 from .rates import RateConstraint, Subset, check_constraints
-from .rows import Scaling
 from .statement import Kind, Labelled, shares_in
 
 GRID = 128  # constants that are tried as a start: quantiles of the target

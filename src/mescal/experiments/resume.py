@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import baselines
-from ..baselines.base import Baseline
+from ..baselines.baseline import Baseline
 from ..errors import InputError
 from ..files import Hold, as_path
 from ..problem import Problem

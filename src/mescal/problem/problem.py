@@ -21,7 +21,7 @@ from .layout import Layout, flatten_parameters, refuse_too_large
 from .over import Source, refuse_mixtures
 from .program import Program
 from .source import Sampler, placed_type
-from .statements.base import Stated, Statement
+from .statements.algebra import Stated, Statement
 from .statements.lifting import Lifted
 from .statements.lowering import lower
 

@@ -15,8 +15,8 @@ from ..curvature import Lanczos, Search
 from .epoch import EpochSolver, Inner
 from .move import REACH, natural_radius
 from .newton.exact_newton import ExactNewton
-from .newton.model import make_model
-from .newton.subsample import sufficient_step
+from .newton.growing_subsample import sufficient_step
+from .newton.quadratic_model import make_model
 from .newton.truncated_cg import truncated_cg
 
 FORCING = 0.1  # of |g|: a residual that ends CG ...

@@ -7,7 +7,7 @@ each. Deviations from the paper:
 
 1. g is that of the reset: exact on finite populations, from a batch that the norm test sizes on streams;
 2. the subproblem is solved exactly in a Krylov space of at most `products` dimensions instead of by gradient steps from a
-   perturbed g, and n2 grows where fresh samples refute the step (`subsample`);
+   perturbed g, and n2 grows where fresh samples refute the step (`growing_subsample`);
 3. rho is found, not given. It starts at L/R with R = max(1, |x|/10), where the cubic term bends as much as the quadratic
    one at the trust radius of the other solvers; a step that does not lead down raises it fourfold, one that does halves
    it again (the rule of ARC, by exact values or by paired differences);
@@ -24,8 +24,8 @@ from ..curvature import Lanczos, Search
 from .epoch import EpochSolver, Inner
 from .move import REACH, natural_radius
 from .newton.cubic import cubic_step
-from .newton.model import make_model
-from .newton.subsample import sufficient_step
+from .newton.growing_subsample import sufficient_step
+from .newton.quadratic_model import make_model
 
 FORCING = 0.1  # of |g|: a residual of the cubic model that ends Lanczos ...
 FINAL = 0.25  # ... or this of the tolerance

@@ -24,10 +24,10 @@ from typing import Any, Literal
 from ..errors import InputError
 from . import boosting, gap, natasha2, negative_curvature, outer, sg_hv_nc, spider
 from .constants import ProblemConstants, SubproblemConstants, subproblem_constants
+from .cost import Cost, Term, order
+from .orders import Rate, rate, rate_of
 from .outer import Schedule
-from .rates import Rate, rate, rate_of
 from .units import Constraint, Count, Curvature, Gradient, Number
-from .work import Cost, Term, order
 
 SOLVERS = {solver.NAME: solver for solver in (sg_hv_nc, natasha2, spider)}
 

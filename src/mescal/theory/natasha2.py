@@ -31,9 +31,9 @@ from dataclasses import dataclass
 
 from . import negative_curvature
 from .constants import SubproblemConstants
+from .cost import UNBOUNDED, Cost, Term, Work
 from .counts import check_positive, count, exceeded
 from .units import Count, Curvature, Gradient, Length, Number, StepSize
-from .work import UNBOUNDED, Cost, Term, Work
 
 NAME = "natasha2"
 SUCCESS_PROBABILITY = 2 / 3

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 from . import concentration
 from .constants import SubproblemConstants
+from .cost import Cost
 from .counts import check_positive, check_probability, count
 from .units import Count, Curvature, Length, Number, StepSize
-from .work import Cost
 
 SHARE = 1 / 8  # of the tolerance of sub-sampled Lanczos: what the Hessian of its batch may be off by
 

@@ -28,11 +28,11 @@ import math
 from dataclasses import dataclass
 
 from . import negative_curvature
+from .cost import Cost, Work
 from .counts import check_positive, check_probability, count
 from .merit import MeritConstants
-from .rates import Rate, rate
+from .orders import Rate, rate
 from .units import Count, Curvature, Gradient, Length, Number
-from .work import Cost, Work
 
 NAME = "null-space"
 SUCCESS_PROBABILITY = 1 / 2

@@ -37,8 +37,10 @@ from .constants import (
     hessian_noise,
     subproblem_constants,
 )
+from .cost import Cost, Work
 from .estimates import estimate
 from .expectation import ExpectedPoint, expected_point
+from .orders import Rate
 from .outer import (
     Schedule,
     dual_bound,
@@ -50,8 +52,6 @@ from .outer import (
     success_probability,
 )
 from .prediction import Prediction, predict
-from .rates import Rate
-from .work import Cost, Work
 
 __all__ = [
     "Affine",

@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from . import concentration
 from .boosting import verification_batch
 from .constants import SubproblemConstants
+from .cost import Cost, Work
 from .counts import check_positive, count
 from .units import Count, Curvature, Gradient, Length, Number
-from .work import Cost, Work
 
 NAME = "scr"
 SUCCESS_PROBABILITY = 2 / 3

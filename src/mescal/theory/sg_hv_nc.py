@@ -29,9 +29,9 @@ from dataclasses import dataclass
 
 from . import negative_curvature
 from .constants import SubproblemConstants
+from .cost import UNBOUNDED, Cost, Term, Work
 from .counts import check_positive, count, exceeded
 from .units import Count, Curvature, Gradient, Length, Number, PerSquaredLength, StepSize
-from .work import UNBOUNDED, Cost, Term, Work
 
 NAME = "sg-hv-nc"
 SUCCESS_PROBABILITY = 5 / 8

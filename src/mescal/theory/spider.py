@@ -29,9 +29,9 @@ from dataclasses import dataclass
 from ..errors import InputError
 from . import negative_curvature
 from .constants import SubproblemConstants
+from .cost import Cost, Term, Work
 from .counts import check_positive, count, exceeded
 from .units import Count, Curvature, Gradient, Length, Number
-from .work import Cost, Term, Work
 
 NAME = "spider"
 SUCCESS_PROBABILITY = 1 / 2

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from . import natasha2, sg_hv_nc, spider
 from .complexity import solver_rate
-from .rates import Rate, rate, rate_of
+from .orders import Rate, rate, rate_of
 
 
 @dataclass(frozen=True)

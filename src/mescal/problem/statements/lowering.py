@@ -7,7 +7,7 @@ from ...errors import InputError, InputTypeError
 from ...sets import ConvexSet, Product, Reals
 from ..constraint import Constraint
 from ..expectation import Expectation
-from .base import Stated, Statement
+from .algebra import Stated, Statement
 from .lifting import Lift, Lifted, Lifting
 
 

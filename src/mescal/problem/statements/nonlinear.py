@@ -11,7 +11,7 @@ import numpy as np
 from ...checks import number
 from ...errors import InputTypeError
 from ..expectation import E, Expectation
-from .base import Statement, worth
+from .algebra import Statement, worth
 from .lifting import Lift
 from .ratio import Ratio
 from .values import At

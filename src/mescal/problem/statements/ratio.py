@@ -20,7 +20,7 @@ from ..expectation import E, Expectation, Term
 from ..over import RowStream
 from ..row_checks import describe
 from ..source import Sampler
-from .base import Kind, Statement
+from .algebra import Kind, Statement
 from .lifting import Lift
 from .values import At, mean_at
 

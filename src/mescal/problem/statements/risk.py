@@ -21,7 +21,7 @@ from ...checks import number
 from ...errors import InputTypeError
 from ..constraint import Constraint, Terms
 from ..expectation import E, Expectation, Term
-from .base import Statement
+from .algebra import Statement
 from .lifting import Lift
 from .values import At, term_at
 

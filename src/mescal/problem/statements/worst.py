@@ -11,7 +11,7 @@ from typing import Any
 from ...errors import InputTypeError
 from ..constraint import Constraint
 from ..expectation import E, Expectation
-from .base import Stated, Statement, worth
+from .algebra import Stated, Statement, worth
 from .lifting import Lift
 from .values import At
 

@@ -18,8 +18,8 @@ import jax.numpy as jnp
 from ...curvature.contract import unit
 from ...curvature.lanczos import Krylov, empty, lanczos_step
 from ...oracle import Work
-from .model import Model
-from .subsample import Step
+from .growing_subsample import Step
+from .quadratic_model import Model
 
 ROUND = 4  # Lanczos steps between two looks at the residual
 HALVINGS = 60  # of the interval that holds |y|: below the rounding of either precision

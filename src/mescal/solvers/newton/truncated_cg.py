@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 
 from ...oracle import Work
-from .model import Model
-from .subsample import Step
+from .growing_subsample import Step
+from .quadratic_model import Model
 
 NEGATIVE = 1e-6  # of the largest curvature seen: below it a curvature counts as none, which float32 cannot tell apart
 

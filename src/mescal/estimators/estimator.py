@@ -11,12 +11,12 @@ from sklearn.utils.validation import check_is_fitted, check_random_state, valida
 
 from ..certificate import Tolerance
 from . import model as models
+from .buckets import Scaling, bucket_columns, bucket_rows, pad
+from .fit import by_name, looked_at_whole, report_failure, solve
 from .groups import Groups, as_objects, check_groups, check_known
 from .inputs import check_positive, check_weights
 from .model import scores_of
 from .rates import RateConstraint
-from .rows import Scaling, bucket_columns, bucket_rows, pad
-from .solve import by_name, looked_at_whole, report_failure, solve
 from .start import penalties
 from .statement import Kind, Labelled, NoRows, apart, make_problem
 

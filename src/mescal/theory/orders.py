@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .work import Term
+from .cost import Term
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from ...oracle import Work
-from .model import Model
+from .quadratic_model import Model
 
 TEST = 0.5  # of |g|: error of H along the step
 
