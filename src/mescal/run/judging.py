@@ -13,7 +13,7 @@ from ..certificate.kinks import Kink, kink_near
 from ..oracle.subproblem import IRREGULAR, Subproblem
 from ..solvers.base import EXHAUSTED, FARAWAY
 from ..solvers.ray import far_away, ray_from
-from .inward import target, wider
+from .goals import target, wider
 from .setup import Setup
 from .state import Reading, State
 

@@ -32,6 +32,7 @@ from .goals import (
     complementary,
     dual_step,
     gradient_tolerance,
+    moved_inwards,
     next_goal,
     next_penalty,
     ready,
@@ -39,7 +40,6 @@ from .goals import (
     searches_always,
     summable_bound,
 )
-from .inward import moved_inwards
 from .judging import is_bent, on_a_ray
 from .loop import Run
 from .scaling import Scales, Survey, choose_scales, survey
