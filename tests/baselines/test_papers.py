@@ -16,7 +16,7 @@ from mescal.baselines.stoch_ialm import rounds_for as ialm_rounds
 from mescal.baselines.stoch_sqp import ETA, fall, longest
 from mescal.baselines.view import View
 from mescal.errors import InputError
-from mescal.run.goals import summable_bound
+from mescal.run.between_solves import summable_bound
 from mescal.run.settings import Settings
 from mescal.solvers.drive import compiled_advance as advance, compiled_begin as begin
 

@@ -12,7 +12,7 @@ import pytest
 
 import mescal
 from mescal import E, Outer, Tolerance, theory
-from mescal.run.goals import summable_bound
+from mescal.run.between_solves import summable_bound
 from mescal.solvers import Natasha2Theory, SgHvNcTheory, SpiderTheory
 
 START = np.array([0.3], np.float32)

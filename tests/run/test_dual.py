@@ -4,7 +4,7 @@ import numpy as np
 
 import mescal
 from mescal import E
-from mescal.run.goals import dual_step, summable_bound
+from mescal.run.between_solves import dual_step, summable_bound
 from mescal.theory import dual_bound_total
 
 

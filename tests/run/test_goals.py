@@ -7,7 +7,7 @@ import pytest
 
 import mescal
 from mescal import E
-from mescal.run.goals import (
+from mescal.run.between_solves import (
     LARGEST_RESET,
     RESET_ACCURACY,
     RESET_BASE,

@@ -27,7 +27,7 @@ import numpy as np
 
 from ..curvature import Lanczos, Search
 from ..oracle import Work
-from ..run.goals import LARGEST_RESET, SEARCH_BASE, SEARCH_SHARE, SEARCH_STEPS, SMALLEST_SEARCH
+from ..run.between_solves import LARGEST_RESET, SEARCH_BASE, SEARCH_SHARE, SEARCH_STEPS, SMALLEST_SEARCH
 from ..run.scaling import SMALLEST_SMOOTHNESS
 from ..sets import Reals
 from ..solvers.base import EXHAUSTED, STATIONARY, Progress, fresh_progress

@@ -14,7 +14,7 @@ from ..certificate import Certificate
 from ..oracle.draw import words
 from ..oracle.subproblem import Subproblem
 from ..problem import Problem
-from ..run.goals import RESET_ACCURACY, SAMPLED, SMALLEST_RESET, moved_inwards, thetas_for
+from ..run.between_solves import RESET_ACCURACY, SAMPLED, SMALLEST_RESET, moved_inwards, thetas_for
 from ..run.loop import Run
 from ..run.scaling import Scales
 from ..run.settings import Settings

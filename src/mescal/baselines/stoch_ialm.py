@@ -27,7 +27,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..run.goals import dual_step, summable_bound
+from ..run.between_solves import dual_step, summable_bound
 from ..solvers.base import EXHAUSTED, STATIONARY, Progress, fresh_progress
 from ..solvers.epoch import TRIGGER
 from .baseline import Baseline

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..oracle import Lagrangian
 from ..oracle.subproblem import Subproblem
-from ..run.goals import SAMPLED, gradient_tolerance, ready
+from ..run.between_solves import SAMPLED, gradient_tolerance, ready
 from ..run.setup import Setup
 from ..run.state import State
 from .bounds import Bounds

@@ -13,7 +13,7 @@ from ..certificate.kinks import Kink, kink_near
 from ..oracle.subproblem import IRREGULAR, Subproblem
 from ..solvers.base import EXHAUSTED, FARAWAY
 from ..solvers.ray import far_away, ray_from
-from .goals import target, wider
+from .between_solves import target, wider
 from .setup import Setup
 from .state import Reading, State
 
@@ -22,7 +22,7 @@ TRIES = 8  # legs that end at one point whose curvature cannot be told, until a 
 PROGRESS = 0.9  # factor that counts as progress
 # What the judge has in any case: a share of `max_seconds`, and the most that this can be, in seconds.
 LEAST, AT_MOST = 0.1, 2.0
-RAY = 3  # what random numbers of an outer iteration are for, beside those of `goals` and `mescal`
+RAY = 3  # what random numbers of an outer iteration are for, beside those of `between_solves` and `mescal`
 
 
 def time_for(here: Setup) -> Budget:

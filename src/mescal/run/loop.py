@@ -16,7 +16,7 @@ from ..certificate import Certificate
 from ..errors import InputError
 from ..oracle import memory
 from ..solvers.base import BROKEN, RUNAWAY, RUNNING
-from .goals import narrower
+from .between_solves import narrower
 from .judging import (
     cannot_decide,
     has_stalled,

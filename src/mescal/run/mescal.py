@@ -24,7 +24,7 @@ from ..problem import Problem
 from ..solvers.base import BROKEN, EXHAUSTED, FARAWAY, RUNAWAY, VERIFIED, Memory, Solver
 from ..solvers.drive import advance, begin
 from ..solvers.move import escape
-from .goals import (
+from .between_solves import (
     BOLD,
     RECOVER,
     RETRIES,
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from .theory_schedule import TheorySchedule
 
 SURVEY = 1 << 30  # what random numbers of a run are for: outer iterations have smaller numbers
-ESCAPE = 2  # what random numbers of an outer iteration are for, beside those of `goals`
+ESCAPE = 2  # what random numbers of an outer iteration are for, beside those of `between_solves`
 IDLE = 4  # inner solves in a row that end where they began before the inner tolerance is halved
 
 

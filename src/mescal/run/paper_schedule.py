@@ -16,7 +16,7 @@ from ..errors import InputError
 from ..oracle import Lagrangian, Tally
 from ..solvers.base import Goal
 from ..solvers.paper.paper_mode import PaperSolver
-from .goals import gradient_tolerance
+from .between_solves import gradient_tolerance
 from .setup import Setup
 from .state import State
 

@@ -21,7 +21,7 @@ from ..solvers.paper.theory_mode import LARGEST, TheorySolver
 from ..theory import merit, null_space
 from ..theory.constants import ProblemConstants
 from ..theory.estimates import measure_constants
-from .goals import gradient_tolerance
+from .between_solves import gradient_tolerance
 from .loop import Run
 from .mescal import Mescal, Notes
 from .setup import Setup

@@ -35,7 +35,7 @@ from ..theory.constants import ProblemConstants, SubproblemConstants, subproblem
 from ..theory.counts import count
 from ..theory.estimates import measure_constants
 from ..theory.outer import Schedule
-from .goals import gradient_tolerance
+from .between_solves import gradient_tolerance
 from .setup import Setup
 from .state import State
 
