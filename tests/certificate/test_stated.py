@@ -11,6 +11,7 @@ import pytest
 
 import mescal
 from mescal import E
+from mescal.certificate.request import Request
 
 ROWS, SIZE = 4, 2
 CASES = 3
@@ -120,3 +121,17 @@ def test_a_function_of_two_expectations_that_is_bounded_and_active(seed):
     found = mescal.certify(mescal.Problem(objective, {"bound": stated(rows) <= level}), x, tol=0.01)
     assert float(found.multipliers["bound"]) == pytest.approx(2, rel=1e-6)
     check(found, 0 * g, along @ (2 * np.eye(2) + 2 * H) @ along)
+
+
+def test_columns_of_the_hessian_at_scalars_are_formed_once_for_multipliers(monkeypatch):
+    """Multipliers that need no completion are settled by one look at what determines the scalars."""
+    rows, _, x = drawn(0)
+    problem = mescal.Problem(ratio(rows))
+    given = mescal.certify(problem, x).multipliers
+    formed, columns = [], Request._columns
+    monkeypatch.setattr(Request, "_columns", lambda self, *given: formed.append(given) or columns(self, *given))
+    monkeypatch.setattr(
+        Request, "lag", lambda self, judge, point, settled: np.zeros((self.x.size, len(self.inequality)))
+    )
+    mescal.certify(problem, x, given)
+    assert len(formed) == 1

@@ -107,11 +107,11 @@ class Request:
             found = Settled(*self.choose(frame.look(point)), frame)
         for _ in range(self.scalars):  # what completes one may push another
             found = self._held(point, found)
-            determined, _ = self._followed(judge, point, found)
+            determined, frame = self._followed(judge, point, found)
             steep, before = self._steep(point, found.multipliers), found.multipliers
             found = found._replace(multipliers=completed(determined, before, self.inequality, steep))
             if np.array_equal(found.multipliers, before):
-                break
+                return found._replace(frame=frame)
         return found._replace(frame=self._followed(judge, point, found)[1])
 
     def _held(self, point: At, settled: Settled) -> Settled:
