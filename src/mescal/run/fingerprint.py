@@ -1,10 +1,13 @@
-"""What makes two problems the same for a checkpoint: structure, every row, the functions' equations, and their values at the start.
+"""A problem as a checkpoint holds it: what makes two of them the same, and the structure of its parameters.
 
-Equations are those that one version of JAX makes of a function: where another one wrote the checkpoint, the values must do.
+The same are structure, every row, the functions' equations, and their values at the start. Equations are those that one version of
+JAX makes of a function: where another one wrote the checkpoint, the values must do. Structures of dicts, lists, tuples and
+statements' scalars can be written as JSON, others must be given again.
 """
 
 import re
 from dataclasses import asdict, fields
+from math import prod
 from typing import Any
 
 import equinox as eqx
@@ -12,7 +15,9 @@ import jax
 import numpy as np
 
 from ..errors import InputError
+from ..problem import Parameters
 from ..problem.digest import digest_array, digest_function, digest_of
+from ..problem.statements.lifting import Lifted
 from ..problem.traced import trace
 from ..sets import Reals
 from ..theory.constants import ProblemConstants
@@ -110,3 +115,61 @@ def _functions(here: Setup) -> str:
         at = program.parameters.arrays(np.zeros(program.parameters.size, here.dtype))
         parts.append(digest_function(*trace(domain.project, at)))
     return digest_of(parts)
+
+
+def pack(parameters: Parameters) -> Any:
+    """The structure, or None where it has other containers or static leaves: then it must be given again."""
+    if parameters.static_leaves:
+        return None
+    leaves = [{"shape": list(s), "dtype": t} for s, t in zip(parameters.shapes, parameters.dtypes, strict=True)]
+    indexed = jax.tree.unflatten(parameters.treedef, [_Leaf(content) for content in leaves])
+    try:
+        return _pack(indexed)
+    except TypeError:
+        return None
+
+
+def unpack(structure: Any, vector: np.ndarray) -> Any:
+    """The pytree of that structure with the numbers of a flat vector."""
+    tree, _ = _unpack(structure, vector, 0)
+    return tree
+
+
+class _Leaf:
+    def __init__(self, content: dict[str, Any]):
+        self.content = content
+
+
+def _pack(tree: Any) -> Any:
+    if isinstance(tree, _Leaf):
+        return tree.content
+    if type(tree) is dict and all(isinstance(key, str) for key in tree):
+        return {"dict": [[key, _pack(tree[key])] for key in sorted(tree)]}
+    if type(tree) in (list, tuple):
+        return {type(tree).__name__: [_pack(part) for part in tree]}
+    if type(tree) is Lifted:
+        return {"lifted": [_pack(tree.x), _pack(tree.auxiliary)]}
+    if tree is None:
+        return {"none": []}
+    raise TypeError
+
+
+def _unpack(structure: dict[str, Any], vector: np.ndarray, start: int) -> tuple[Any, int]:
+    if "shape" in structure:
+        stop = start + prod(structure["shape"])
+        return vector[start:stop].reshape(structure["shape"]).astype(structure["dtype"]), stop
+    [(kind, parts)] = structure.items()
+    if kind == "none":
+        return None, start
+    names = [name for name, _ in parts] if kind == "dict" else []
+    values = []
+    for part in [part for _, part in parts] if kind == "dict" else parts:
+        value, start = _unpack(part, vector, start)
+        values.append(value)
+    made = {
+        "dict": lambda: dict(zip(names, values, strict=True)),
+        "list": lambda: values,
+        "tuple": lambda: tuple(values),
+        "lifted": lambda: Lifted(*values),
+    }
+    return made[kind](), start

@@ -15,14 +15,13 @@ from ..solvers import Solver
 from ..theory.constants import ProblemConstants
 from ..version import __version__
 from .checkpoint import Checkpoints, Stored, forget_newer, read_latest, understood
-from .fingerprint import describe, fingerprint, refuse_another
+from .fingerprint import describe, fingerprint, pack, refuse_another, unpack
 from .loop import Run
 from .mescal import prepare
 from .result import Result
 from .settings import Checkpoint, Outer, Settings, check_limits
 from .setup import Start
 from .snapshot import restore
-from .structure import pack, unpack
 
 HERE_ONLY = (
     "callback",
