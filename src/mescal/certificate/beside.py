@@ -67,7 +67,6 @@ class Beside:
         """
         forces, held, count = self.forces, self.held, len(self.forces.rows)
         touching, weak = np.flatnonzero(forces.bounds), np.flatnonzero(forces.active & ~held)
-        loose = np.flatnonzero((forces.sides != 0) & self.free)
         inside = np.where(self.free, forces.rows[weak], 0.0)
         shares = inside @ self.span.T
         apart = np.linalg.norm(inside - shares @ self.span, axis=1)
@@ -77,8 +76,11 @@ class Beside:
         left = forces.rows[weak][:, touching] - makes @ self.units[:, touching]
         signs = np.sign(forces.bounds[touching])
         apart = np.where(apart > forces.least[weak], apart, 0.0)
+        loose = np.flatnonzero((forces.sides != 0) & self.free)
         far = np.sqrt(np.maximum(1 - (self.span[:, loose] ** 2).sum(axis=0), 0.0))
+        loose, far = loose[far < LEFT], far[far < LEFT]  # few: of all others most is left
         far = np.where(far > np.sqrt(RANK_TOLERANCE), far, 0.0)
+        turn = (self.left.T @ self.units[:, touching] / self.values[:, None]) * (-signs * self.of_bounds)
         rows, bounds = np.flatnonzero(held), count + touching
         of_rows, of_bounds = forces.multipliers[held] * self.margins, np.abs(forces.bounds[touching]) * self.of_bounds
         found = []
@@ -86,6 +88,7 @@ class Beside:
             (rows, of_rows, weak, inside @ ways.T, apart),
             (bounds, of_bounds, weak, left * (signs * self.of_bounds), apart),
             (rows, of_rows, count + loose, ways[:, loose].T * forces.sides[loose, None], far),
+            (bounds, of_bounds, count + loose, self.span[:, loose].T @ turn * forces.sides[loose, None], far),
         ):
             across = np.hypot(along, beyond[:, None])
             turned = np.divide(beyond[:, None], across, out=np.ones_like(across), where=across > 0)
