@@ -1,6 +1,6 @@
 """Forces beside each other: how much of each is left beyond the others, and which are nearly parallel there."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -60,8 +60,27 @@ class Beside:
         bounds[touching] = (self.of_bounds < LEFT) & (steep <= strong)
         return rows, bounds
 
-    def exchanges(self, strong: float) -> list[tuple[int, int, float]]:
-        """Which force may go if which other, nearly parallel beside the rest, takes its place, and how much that pushes then.
+    def sharing(self, push: np.ndarray) -> tuple["Beside", float, float]:
+        """The same with the multipliers that come closest to making up a `push`; how much of it they leave; and how much more
+        any without one of a wrong sign do.
+        """
+        forces, count, touching = self.forces, len(self.margins), np.flatnonzero(self.forces.bounds)
+        free = np.where(self.free, push, 0.0)
+        along = self.span @ free
+        shares = (self.left / self.values) @ along
+        lengths = np.linalg.norm(forces.rows[self.held], axis=1)
+        of_rows = shares[:count] * np.linalg.norm(self.units[:count], axis=1) / lengths
+        signs = np.sign(forces.bounds[touching])
+        of_bounds = signs * (push[touching] - shares @ self.units[:, touching])
+        multipliers, bounds = forces.multipliers.copy(), forces.bounds.copy()
+        multipliers[self.held] = np.maximum(of_rows, 0.0)
+        bounds[touching] = signs * np.maximum(of_bounds, np.finfo(float).tiny)
+        steep = np.concatenate([of_rows * self.margins, of_bounds * self.of_bounds])
+        beside = replace(self, forces=replace(forces, multipliers=multipliers, bounds=bounds))
+        return beside, float(np.linalg.norm(free - along @ self.span)), float(np.max(-steep, initial=0.0))
+
+    def exchanges(self, strong: float) -> list[tuple[int, int]]:
+        """Which force may go if which other, nearly parallel beside the rest, takes its place.
 
         Of what is left of a force beyond the others, another that is free has the part `along` it and `apart` from all.
         """
@@ -93,8 +112,5 @@ class Beside:
             across = np.hypot(along, beyond[:, None])
             turned = np.divide(beyond[:, None], across, out=np.ones_like(across), where=across > 0)
             near = (along > 0) & (steep > 0) & (turned > 0) & (turned < LEFT) & (steep * turned <= strong)
-            found += [
-                (int(old[p]), int(new[w]), float(steep[p] * along[w, p] / across[w, p] ** 2))
-                for w, p in np.argwhere(near).tolist()
-            ]
+            found += [(int(old[p]), int(new[w])) for w, p in np.argwhere(near).tolist()]
         return found
