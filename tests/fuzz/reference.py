@@ -137,7 +137,7 @@ def faces(rows, multipliers, always, strong, sides):
             found.append(held)
             if not (held == all_held).all() and np.hypot(slope(held), wrong(held)) > strong:
                 continue
-            for old, new in itertools.product(np.flatnonzero(held).tolist(), np.flatnonzero(~held).tolist()):
+            for old, new in itertools.product(np.flatnonzero(held).tolist(), np.flatnonzero(~all_held).tolist()):
                 rest = without(held, [old])
                 one, other = beyond(rest, rows[old]), beyond(rest, rows[new])
                 if lengths[new] == 0 or np.sqrt(one @ one) <= RANK or min(one @ beyond(rest, push), one @ other) <= 0:

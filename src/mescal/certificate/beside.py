@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .forces import Forces
+from .forces import Forces, Held
 from .rows import RANK_TOLERANCE, RESTRICTION_TOLERANCE
 
 LEFT = 0.5  # what boundaries of X push counts in full while others leave so much of it: many push by little more than the tolerance
@@ -79,13 +79,13 @@ class Beside:
         beside = replace(self, forces=replace(forces, multipliers=multipliers, bounds=bounds))
         return beside, float(np.linalg.norm(free - along @ self.span)), float(np.max(-steep, initial=0.0))
 
-    def exchanges(self, strong: float) -> list[tuple[int, int]]:
-        """Which force may go if which other, nearly parallel beside the rest, takes its place.
+    def exchanges(self, strong: float, all_held: Held) -> list[tuple[int, int]]:
+        """Which force may go if which other, not `all_held` and nearly parallel beside the rest, takes its place.
 
         Of what is left of a force beyond the others, another that is free has the part `along` it and `apart` from all.
         """
         forces, held, count = self.forces, self.held, len(self.forces.rows)
-        touching, weak = np.flatnonzero(forces.bounds), np.flatnonzero(forces.active & ~held)
+        touching, weak = np.flatnonzero(forces.bounds), np.flatnonzero(forces.active & ~all_held.rows)
         inside = np.where(self.free, forces.rows[weak], 0.0)
         shares = inside @ self.span.T
         apart = np.linalg.norm(inside - shares @ self.span, axis=1)
@@ -95,7 +95,7 @@ class Beside:
         left = forces.rows[weak][:, touching] - makes @ self.units[:, touching]
         signs = np.sign(forces.bounds[touching])
         apart = np.where(apart > forces.least[weak], apart, 0.0)
-        loose = np.flatnonzero((forces.sides != 0) & self.free)
+        loose = np.flatnonzero((forces.sides != 0) & self.free & ~all_held.bounds)
         far = np.sqrt(np.maximum(1 - (self.span[:, loose] ** 2).sum(axis=0), 0.0))
         loose, far = loose[far < LEFT], far[far < LEFT]  # few: of all others most is left
         far = np.where(far > np.sqrt(RANK_TOLERANCE), far, 0.0)

@@ -25,16 +25,23 @@ def faces_of(forces: Forces, held: np.ndarray, strong: float) -> list[Held]:
     push = forces.bounds + forces.multipliers[held] @ forces.rows[held]
     start = Held(held, forces.bounds != 0)
     found, todo, seen = [], [(start, Beside.of(forces, held), strong)], [start]
+    replaced, looked = [], 0
     while todo:
         all_held, beside, least = todo.pop(0)
-        for face in _let_go(beside, least):
-            found.append(face)
-            if face.loose:
+        others_are_free = (forces.active & ~all_held.rows).any() or (forces.sides[~all_held.bounds] != 0).any()
+        faces = _let_go(beside, least)
+        found += faces
+        for face in faces:
+            if face.loose or not others_are_free:
                 continue
-            at = (beside, least) if _same(face, all_held) else _sharing(forces, face, push, strong)
-            others = at[0].exchanges(at[1]) if at else []
-            if len(others) + len(seen) > MOST:  # each lets one go; without what takes their places the faces are larger
-                return _largest([*found, _without(found, face, [old for old, _ in others])])
+            if _same(face, all_held):
+                at = beside, least
+            else:
+                at, looked = _sharing(forces, face, push, strong), looked + 1
+            others = at[0].exchanges(at[1], all_held) if at else []
+            replaced += [old for old, _ in others]
+            if looked + len(others) + len(seen) > 2 * MOST:  # without what takes their places the faces are larger
+                return _largest([*found, _without(found, replaced)])
             for old, new in others:
                 other = _exchanged(face, old, new)
                 if not any(_same(other, before) for before in seen):
@@ -64,13 +71,11 @@ def _exchanged(face: Held, old: int, new: int) -> Held:
     return Held(both[: len(face.rows)], both[len(face.rows) :])
 
 
-def _without(found: list[Held], face: Held, gone: list[int]) -> Held:
+def _without(found: list[Held], gone: list[int]) -> Held:
     """What all faces hold, without those that may go."""
-    both = np.concatenate([face.rows, face.bounds])
+    both = np.all([np.concatenate([face.rows, face.bounds]) for face in found], axis=0)
     both[gone] = False
-    for other in found:
-        both &= np.concatenate([other.rows, other.bounds])
-    return Held(both[: len(face.rows)], both[len(face.rows) :], loose=True)
+    return Held(both[: len(found[0].rows)], both[len(found[0].rows) :], loose=True)
 
 
 def _let_go(beside: Beside, strong: float) -> list[Held]:
