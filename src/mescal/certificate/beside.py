@@ -14,7 +14,8 @@ LEFT = 0.5  # what boundaries of X push counts in full while others leave so muc
 class Beside:
     """The rows that are held beside each other, beside the bounds that push and what always is: from one decomposition,
 
-    units = left diag(values) span  on the free coordinates, and of each row and bound the `margin` beyond the others.
+    units = left diag(values) span  on the free coordinates, and of each row and bound the `margin` beyond the others; the `rest` of
+    a push is what they do not make up of it.
     """
 
     forces: Forces
@@ -26,6 +27,7 @@ class Beside:
     free: np.ndarray
     margins: np.ndarray
     of_bounds: np.ndarray
+    rest: np.ndarray
 
     @classmethod
     def of(cls, forces: Forces, held: np.ndarray) -> "Beside":
@@ -47,7 +49,7 @@ class Beside:
         shares = left.T @ columns
         beyond = np.linalg.norm(columns - left @ shares, axis=0) > np.sqrt(RANK_TOLERANCE)
         of_bounds = np.where(beyond, 0.0, 1 / np.sqrt(1 + ((shares / values[:, None]) ** 2).sum(axis=0)))
-        return cls(forces, held, units, left, values, span, free, margins, of_bounds)
+        return cls(forces, held, units, left, values, span, free, margins, of_bounds, np.zeros(free.shape))
 
     def doubtful(self, strong: float) -> tuple[np.ndarray, np.ndarray]:
         """Rows and bounds that leave no more than a slope that is none on the face where all others are held."""
@@ -60,9 +62,9 @@ class Beside:
         bounds[touching] = (self.of_bounds < LEFT) & (steep <= strong)
         return rows, bounds
 
-    def sharing(self, push: np.ndarray) -> tuple["Beside", float, float]:
-        """The same with the multipliers that come closest to making up a `push`; how much of it they leave; and how much more
-        any without one of a wrong sign do.
+    def sharing(self, push: np.ndarray) -> tuple["Beside", float]:
+        """The same with the multipliers that come closest to making up a `push`, and how much more of it is left by any without
+        one of a wrong sign.
         """
         forces, count, touching = self.forces, len(self.margins), np.flatnonzero(self.forces.bounds)
         free = np.where(self.free, push, 0.0)
@@ -76,8 +78,8 @@ class Beside:
         multipliers[self.held] = np.maximum(of_rows, 0.0)
         bounds[touching] = signs * np.maximum(of_bounds, np.finfo(float).tiny)
         steep = np.concatenate([of_rows * self.margins, of_bounds * self.of_bounds])
-        beside = replace(self, forces=replace(forces, multipliers=multipliers, bounds=bounds))
-        return beside, float(np.linalg.norm(free - along @ self.span)), float(np.max(-steep, initial=0.0))
+        forces = replace(forces, multipliers=multipliers, bounds=bounds)
+        return replace(self, forces=forces, rest=free - along @ self.span), float(np.max(-steep, initial=0.0))
 
     def exchanges(self, strong: float, all_held: Held) -> list[tuple[int, int]]:
         """Which force may go if which other, not `all_held` and nearly parallel beside the rest, takes its place.
@@ -103,14 +105,18 @@ class Beside:
         rows, bounds = np.flatnonzero(held), count + touching
         of_rows, of_bounds = forces.multipliers[held] * self.margins, np.abs(forces.bounds[touching]) * self.of_bounds
         found = []
-        for old, steep, new, along, beyond in (
-            (rows, of_rows, weak, inside @ ways.T, apart),
-            (bounds, of_bounds, weak, left * (signs * self.of_bounds), apart),
-            (rows, of_rows, count + loose, ways[:, loose].T * forces.sides[loose, None], far),
-            (bounds, of_bounds, count + loose, self.span[:, loose].T @ turn * forces.sides[loose, None], far),
+        of_weak, of_loose = inside @ self.rest, self.rest[loose] * forces.sides[loose]
+        for old, steep, new, along, beyond, takes in (
+            (rows, of_rows, weak, inside @ ways.T, apart, of_weak),
+            (bounds, of_bounds, weak, left * (signs * self.of_bounds), apart, of_weak),
+            (rows, of_rows, count + loose, ways[:, loose].T * forces.sides[loose, None], far, of_loose),
+            (bounds, of_bounds, count + loose, self.span[:, loose].T @ turn * forces.sides[loose, None], far, of_loose),
         ):
             across = np.hypot(along, beyond[:, None])
             turned = np.divide(beyond[:, None], across, out=np.ones_like(across), where=across > 0)
-            near = (along > 0) & (steep > 0) & (turned > 0) & (turned < LEFT) & (steep * turned <= strong)
+            gained = takes[:, None] * (2 * steep * along + takes[:, None])
+            gained = np.divide(gained, across**2, out=np.zeros_like(across), where=across > 0)
+            slope = (steep * turned) ** 2 + self.rest @ self.rest - gained
+            near = (along > 0) & (steep > 0) & (turned > 0) & (turned < LEFT) & (slope <= strong**2)
             found += [(int(old[p]), int(new[w])) for w, p in np.argwhere(near).tolist()]
         return found

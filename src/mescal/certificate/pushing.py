@@ -38,7 +38,7 @@ def faces_of(forces: Forces, held: np.ndarray, strong: float) -> list[Held]:
                 at = beside, least
             else:
                 at, looked = _sharing(forces, face, push, strong), looked + 1
-            others = at[0].exchanges(at[1], all_held) if at else []
+            others = at[0].exchanges(strong, all_held) if at else []
             replaced += [old for old, _ in others]
             if looked + len(others) + len(seen) > 2 * MOST:  # without what takes their places the faces are larger
                 return _largest([*found, _without(found, replaced)])
@@ -60,7 +60,8 @@ def _sharing(forces: Forces, face: Held, push: np.ndarray, strong: float) -> tup
     none. None where no multipliers of the right signs leave so little.
     """
     beside = Beside.of(replace(forces, bounds=np.where(face.bounds, forces.sides, 0.0)), face.rows)
-    beside, left, wrong = beside.sharing(push)
+    beside, wrong = beside.sharing(push)
+    left = float(np.linalg.norm(beside.rest))
     return (beside, float(np.sqrt(max(strong**2 - left**2, 0.0)))) if np.hypot(left, wrong) <= strong else None
 
 
