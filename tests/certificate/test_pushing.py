@@ -69,6 +69,25 @@ def test_a_force_in_the_place_of_another_hides_no_maximum():
             assert passes(problem, [0, 0], {"sloping": push}) == (b < 10), (push, b)
 
 
+def test_a_bound_in_the_place_of_another_hides_no_maximum():
+    """x = y - z/20 and x, y >= 0: x >= 0 pushes, and y >= 0 by the multiplier handed over; (0, 1/20, 1) falls for b = 100."""
+    line = {"line": E(lambda x, r: x[0] - x[1] + r[0] * x[2], over=np.array([[0.05]])) == 0}
+    for b in (100.0, 5.0):
+        objective = E(lambda x, r: 0.15 * x[0] - r[0] * x[1] * x[2] + x[2] ** 2 / 2, over=np.array([[b]]))
+        problem = mescal.Problem(objective, line, sets.Box([0.0, 0.0, -np.inf], np.inf))
+        for push in (-0.15, 0.0):
+            assert passes(problem, [0, 0, 0], {"line": push}) == (b < 10), (push, b)
+
+
+def test_a_force_in_the_place_of_two_hides_no_maximum():
+    """x <= y/20 pushes, and x <= 0 less x >= y/10 where these are handed over for it: -y^2 falls along (-1/20, -1)."""
+    rows = {"pushing": tilted(1, 0.05) <= 0, "straight": tilted(1, 0) <= 0, "beyond": tilted(-1, -0.1) <= 0}
+    for a in (-1.0, 1.0):
+        problem = mescal.Problem(0.1 * tilted(-1, -0.05) + a * E(lambda x: x[1] ** 2), rows)
+        for given in ([0.1, 0, 0], [0, 0.14, 0.04]):
+            assert passes(problem, [0, 0], dict(zip(rows, given, strict=True))) == (a > 0), (a, given)
+
+
 def situation(jacobian, multipliers, **more):
     size = jacobian.shape[1]
     given = {"gradient": np.zeros(size), "inequality": np.ones(len(jacobian), bool), "slack": np.zeros(len(jacobian))}

@@ -107,47 +107,69 @@ def null_space(rows):
 
 def faces(rows, multipliers, always, strong, sides):
     """Which of the active rows J_j d <= 0 hold, as masks, where lam_j J_j push: all that do, but for each largest set that leaves
-    no more than `strong` as a slope where the others hold; and the same with one force for another, nearly parallel to it
-    beside the rest. Of the first `sides` rows, those of the set, one goes only if less than half of it is left.
+    no more than `strong` as a slope where the others hold; and the same, from each of these, with one force for another, nearly
+    parallel to it beside the rest. Of the first `sides` rows, those of the set, one goes only if less than half of it is left.
     """
     lengths = np.sqrt((rows**2).sum(1))
-    push = lengths * multipliers > strong
-    found = _let_go(rows, multipliers, push, always, strong, sides)
-    for old, new in itertools.product(np.flatnonzero(push).tolist(), np.flatnonzero(~push).tolist()):
-        others = push & (np.arange(len(push)) != old)
-        across = null_space(np.concatenate([always, rows[others]]))
-        one, other = across.T @ rows[old] * multipliers[old], across.T @ rows[new]
-        steep, along = np.sqrt(one @ one), one @ other
-        if lengths[new] == 0 or steep <= RANK or along <= 0:
-            continue
-        apart = other - one * (along / steep**2)
-        turned = np.sqrt((apart @ apart) / (other @ other))
-        if RANK * lengths[new] < np.sqrt(apart @ apart) and turned < 0.5 and steep * turned <= strong:
-            moved = np.where(np.arange(len(push)) == new, along / (other @ other), multipliers)
-            taken = others | (np.arange(len(push)) == new)
-            found += _let_go(rows, np.where(taken, moved, 0), taken, always, strong, sides)
+    start = lengths * multipliers > strong
+    push = (rows * multipliers[:, None])[start].sum(0)
+
+    def beyond(held, vector):
+        return null_space(np.concatenate([always, rows[held]])).T @ vector
+
+    def slope(held):
+        return np.sqrt(beyond(held, push) @ beyond(held, push))
+
+    def wrong(held):
+        """How far the push is from any that these make up with the right signs, for one of them."""
+        most = LONG(0)
+        for j in np.flatnonzero(held).tolist():
+            own = beyond(without(held, [j]), rows[j])
+            size = np.sqrt(own @ own)
+            if size > RANK:
+                most = max(most, -(own @ beyond(without(held, [j]), push)) / size)
+        return most
+
+    found, todo, seen = [], [start], {start.tobytes()}
+    while todo:
+        all_held = todo.pop(0)
+        for held in _let_go(rows, lengths, all_held, slope, beyond, strong, sides):
+            found.append(held)
+            if not (held == all_held).all() and np.hypot(slope(held), wrong(held)) > strong:
+                continue
+            for old, new in itertools.product(np.flatnonzero(held).tolist(), np.flatnonzero(~all_held).tolist()):
+                rest = without(held, [old])
+                one, other = beyond(rest, rows[old]), beyond(rest, rows[new])
+                if lengths[new] == 0 or np.sqrt(one @ one) <= RANK or min(one @ beyond(rest, push), one @ other) <= 0:
+                    continue
+                apart = other - one * ((one @ other) / (one @ one))
+                turned = np.sqrt((apart @ apart) / (other @ other))
+                swapped = rest | (np.arange(len(rest)) == new)
+                if LONG(1e-5) * lengths[new] < np.sqrt(apart @ apart) and turned < 0.5 and slope(swapped) <= strong:
+                    if swapped.tobytes() not in seen and np.hypot(slope(swapped), wrong(swapped)) <= strong:
+                        todo.append(swapped)
+                    seen.add(swapped.tobytes())
     return found
 
 
-def _let_go(rows, multipliers, push, always, strong, sides):
-    pushes = rows * multipliers[:, None]
+def without(held, gone):
+    """A mask without some of its entries."""
+    return held & ~np.isin(np.arange(len(held)), gone)
 
-    def slope(gone):
-        held = push & ~np.isin(np.arange(len(push)), gone)
-        left = null_space(np.concatenate([always, rows[held]])).T @ pushes[list(gone)].sum(0)
-        return np.sqrt(left @ left)
 
-    may = [
-        j
-        for j in np.flatnonzero(push).tolist()
-        if slope((j,)) <= strong and (j >= sides or slope((j,)) < np.sqrt(pushes[j] @ pushes[j]) / 2)
-    ]
+def _let_go(rows, lengths, held, slope, beyond, strong, sides):
+    may = []
+    for j in np.flatnonzero(held).tolist():
+        own = beyond(without(held, [j]), rows[j])
+        if slope(without(held, [j])) <= strong and (j >= sides or np.sqrt(own @ own) < lengths[j] / 2):
+            may.append(j)
     largest: list[tuple[int, ...]] = []
     for gone in sorted(subsets(len(may)), key=len, reverse=True):
         chosen = tuple(may[k] for k in gone)
-        if not any(set(chosen) <= set(larger) for larger in largest) and (not chosen or slope(chosen) <= strong):
+        covered = any(set(chosen) <= set(larger) for larger in largest)
+        if not covered and (not chosen or slope(without(held, list(chosen))) <= strong):
             largest.append(chosen)
-    return [push & ~np.isin(np.arange(len(push)), gone) for gone in largest]
+    return [without(held, list(gone)) for gone in largest]
 
 
 def subsets(count):

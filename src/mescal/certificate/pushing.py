@@ -22,40 +22,66 @@ def faces_of(forces: Forces, held: np.ndarray, strong: float) -> list[Held]:
     """What is held of the rows `held` and of all bounds that push, on each face."""
     if not (len(forces.always) or held.any() or (forces.active.any() and forces.bounds.any())):
         return [Held(held, forces.bounds != 0)]
-    beside = Beside.of(forces, held)
-    found = _let_go(forces, held, beside, strong)
-    others = beside.exchanges(strong)
-    if len(others) > MOST:  # each lets one go; without any of what takes their place the faces are larger
-        rows, bounds = held.copy(), forces.bounds != 0
-        for old, _, _ in others:
-            if old < len(rows):
-                rows[old] = False
+    push = forces.bounds + forces.multipliers[held] @ forces.rows[held]
+    start = Held(held, forces.bounds != 0)
+    found, todo, seen = [], [(start, Beside.of(forces, held), strong)], [start]
+    replaced, looked = [], 0
+    while todo:
+        all_held, beside, least = todo.pop(0)
+        others_are_free = (forces.active & ~all_held.rows).any() or (forces.sides[~all_held.bounds] != 0).any()
+        faces = _let_go(beside, least)
+        found += faces
+        for face in faces:
+            if face.loose or not others_are_free:
+                continue
+            if _same(face, all_held):
+                at = beside, least
             else:
-                bounds[old - len(rows)] = False
-        return _largest([*found, Held(rows, bounds, loose=True)])
-    for old, new, push in others:
-        other, among = _exchanged(forces, held, old, new, push)
-        found += _let_go(other, among, Beside.of(other, among), strong)
+                at, looked = _sharing(forces, face, push, strong), looked + 1
+            others = at[0].exchanges(strong, all_held) if at else []
+            replaced += [old for old, _ in others]
+            if looked + len(others) + len(seen) > 2 * MOST:  # without what takes their places the faces are larger
+                return _largest([*found, _without(found, replaced)])
+            for old, new in others:
+                other = _exchanged(face, old, new)
+                if not any(_same(other, before) for before in seen):
+                    seen.append(other)
+                    at_other = _sharing(forces, other, push, strong)
+                    todo += [(other, *at_other)] if at_other else []
     return _largest(found)
 
 
-def _exchanged(forces: Forces, held: np.ndarray, old: int, new: int, push: float) -> tuple[Forces, np.ndarray]:
+def _same(one: Held, other: Held) -> bool:
+    return np.array_equal(one.rows, other.rows) and np.array_equal(one.bounds, other.bounds)
+
+
+def _sharing(forces: Forces, face: Held, push: np.ndarray, strong: float) -> tuple[Beside, float] | None:
+    """What is held on a face with multipliers that make up the `push`, and how much of a slope beside what they leave of it is
+    none. None where no multipliers of the right signs leave so little.
+    """
+    beside = Beside.of(replace(forces, bounds=np.where(face.bounds, forces.sides, 0.0)), face.rows)
+    beside, wrong = beside.sharing(push)
+    left = float(np.linalg.norm(beside.rest))
+    return (beside, float(np.sqrt(max(strong**2 - left**2, 0.0)))) if np.hypot(left, wrong) <= strong else None
+
+
+def _exchanged(face: Held, old: int, new: int) -> Held:
     """The same with one force for another; numbers beyond those of the rows are coordinates with bounds."""
-    count, held, multipliers, bounds = len(forces.rows), held.copy(), forces.multipliers.copy(), forces.bounds.copy()
-    if old < count:
-        held[old] = False
-    else:
-        bounds[old - count] = 0.0
-    if new < count:
-        held[new], multipliers[new] = True, push
-    else:
-        bounds[new - count] = push * forces.sides[new - count]
-    return replace(forces, multipliers=multipliers, bounds=bounds), held
+    both = np.concatenate([face.rows, face.bounds])
+    both[old], both[new] = False, True
+    return Held(both[: len(face.rows)], both[len(face.rows) :])
 
 
-def _let_go(forces: Forces, held: np.ndarray, beside: Beside, strong: float) -> list[Held]:
+def _without(found: list[Held], gone: list[int]) -> Held:
+    """What all faces hold, without those that may go."""
+    both = np.all([np.concatenate([face.rows, face.bounds]) for face in found], axis=0)
+    both[gone] = False
+    return Held(both[: len(found[0].rows)], both[len(found[0].rows) :], loose=True)
+
+
+def _let_go(beside: Beside, strong: float) -> list[Held]:
     """The faces that letting go makes."""
-    touching = forces.bounds != 0
+    forces, held, touching = beside.forces, beside.held, beside.forces.bounds != 0
     rows, bounds = beside.doubtful(strong)
     if not (rows.any() or bounds.any()):
         return [Held(held, touching)]
