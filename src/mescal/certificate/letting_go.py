@@ -22,8 +22,12 @@ class Few:
     def sets(self, strong: float) -> tuple[list[np.ndarray], bool]:
         """The largest sets that may go, as masks, and whether these are more than may."""
         size = len(self.rows)
-        spare = self._spare() if size > MOST else np.zeros(size, bool)
-        single = [j for j in np.flatnonzero(~spare).tolist() if self._slope(_with(spare, [j])) <= strong]
+        if size <= MOST:
+            spare = np.zeros(size, bool)
+            single = [j for j in range(size) if self._slope(_with(spare, [j])) <= strong]
+        else:
+            spare = self._spare()
+            single = np.flatnonzero(~spare)[self._slopes(spare) <= strong].tolist()
         if len(single) > MOST:
             return [_with(spare, single)], True
         found: list[np.ndarray] = []
@@ -43,6 +47,17 @@ class Few:
         """What these push together where the others are held, at most."""
         push, span = self.multipliers[gone] @ self.rows[gone], self._span(~gone)
         return float(np.linalg.norm(push - (push @ span.T) @ span) + self.more[gone].sum())
+
+    def _slopes(self, spare: np.ndarray) -> np.ndarray:
+        """The same of the spare ones and one of the others, for each of these, which are independent: from one decomposition."""
+        rows, push = self.rows[~spare], self.multipliers[spare] @ self.rows[spare]
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        left, values, span = np.linalg.svd(rows / lengths, full_matrices=False)
+        ways = (left / values) @ span
+        ways /= np.linalg.norm(ways, axis=1, keepdims=True)
+        along = ways @ push + self.multipliers[~spare] * (ways * rows).sum(axis=1)
+        beyond = float(np.linalg.norm(push - (push @ span.T) @ span))
+        return np.hypot(along, beyond) + self.more[~spare] + self.more[spare].sum()
 
     def _span(self, held: np.ndarray) -> np.ndarray:
         lengths = np.linalg.norm(self.rows, axis=1)
