@@ -1,9 +1,10 @@
 """Compiled functions, with the options of XLA that suit them.
 
 On CPUs these programs are compiled without XLA's fusion emitters and at LLVM's first level of optimisation: in two thirds of the
-time, for what runs as fast, since nearly all of it is products of matrices (`benchmarks/compiling.py`). Each option is left out
-where the compiler does not know it (that of JAX 0.11 has no such emitters) or where `XLA_FLAGS` sets it. Accelerators are left
-alone.
+time, for what runs as fast, since nearly all of it is products of matrices (`benchmarks/compiling.py`). On one core a program is
+compiled in one piece: the parts into which XLA would cut it are for several cores, and each is work of its own. Each option is
+left out where the compiler does not know it (that of JAX 0.11 has no such emitters) or where `XLA_FLAGS` sets it. Accelerators
+are left alone.
 """
 
 import os
@@ -17,9 +18,10 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
-from .kept_calls import Structure, are_kept, kept
+from .kept_calls import Structure, are_kept, cores, kept
 
 OPTIONS = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
+ON_ONE_CORE = {"xla_cpu_parallel_codegen_split_count": 1}
 
 
 def compiled(function: Callable, static_argnums: int | tuple[int, ...] | None = None) -> Callable[..., Any]:
@@ -96,7 +98,8 @@ def options_here() -> tuple[tuple[str, Any], ...]:
     """The options that the compiler of the default device takes; none for accelerators."""
     if jax.default_backend() != "cpu":
         return ()
-    wanted = tuple((name, value) for name, value in OPTIONS.items() if name not in os.environ.get("XLA_FLAGS", ""))
+    options = OPTIONS | (ON_ONE_CORE if cores() == 1 else {})
+    wanted = tuple((name, value) for name, value in options.items() if name not in os.environ.get("XLA_FLAGS", ""))
     return wanted if are_taken(wanted) else tuple(option for option in wanted if are_taken((option,)))
 
 

@@ -47,6 +47,7 @@ OWN = {
     "numpy",
 }
 UNKEPT = ("jax_disable_jit", "jax_debug_nans", "jax_debug_infs")  # settings that programs of their own would not obey
+MOST = 4096  # programs that a process holds, as many as JAX holds of one function; they are on the disk
 _IMPORTED = time.time()
 _folder: list[Path] = []
 _told: dict[str, Hashable] = {}
@@ -113,6 +114,8 @@ def kept(
     shapes = tuple(map(_shape, arrays))
     known = _folder[0], function, parts, shapes, _settings(), *_told.items()
     if known not in _programs:
+        if len(_programs) >= MOST:
+            _programs.clear()
         _programs[known] = _found(function, parts, shapes, arrays, dict(options))
     return _programs[known]
 
@@ -306,7 +309,7 @@ def _sources() -> tuple[Any, ...] | None:
 def _machine() -> tuple[Any, ...]:
     """The processor, of which the code makes use, and what XLA's compiler reads from the environment."""
     told = {name: value for name, value in os.environ.items() if name.startswith(("XLA_", "TF_"))}
-    return platform.machine(), tuple(_processor()), os.cpu_count(), _cores(), sorted(told.items())
+    return platform.machine(), tuple(_processor()), os.cpu_count(), cores(), sorted(told.items())
 
 
 def _processor() -> Iterator[str]:
@@ -322,5 +325,6 @@ def _processor() -> Iterator[str]:
         yield from (platform.processor(), platform.node())
 
 
-def _cores() -> int:
+def cores() -> int:
+    """How many this process may use; 0 where the system does not tell."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
