@@ -149,8 +149,8 @@ def test_arrays_are_told_from_what_looks_like_their_shapes():
         kept_calls._ByValue(into).dump(value)
         return into.getvalue()
 
-    shape = kept_calls._shape(X)
-    assert written(shape) == written(kept_calls._shape(X + 1)) != written(tuple(shape))
+    shape = kept_calls._Shape.of(X)
+    assert written(shape) == written(kept_calls._Shape.of(X + 1)) != written(tuple(shape))
 
 
 def test_settings_are_part_of_a_program():

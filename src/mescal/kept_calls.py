@@ -111,20 +111,18 @@ def kept(
 
     The arguments of `function` are those of the parts, one after the other.
     """
-    shapes = tuple(map(_shape, arrays))
+    shapes = tuple([(array.shape, array.dtype, getattr(array, "weak_type", False)) for array in arrays])
     known = _folder[0], function, parts, shapes, _settings(), *_told.items()
     if known not in _programs:
         if len(_programs) >= MOST:
             _programs.clear()
-        _programs[known] = _found(function, parts, shapes, arrays, dict(options))
+        _programs[known] = _found(function, parts, arrays, dict(options))
     return _programs[known]
 
 
-def _found(
-    function: Callable, parts: tuple[Structure, ...], shapes: Any, arrays: Any, options: dict
-) -> Callable | None:
+def _found(function: Callable, parts: tuple[Structure, ...], arrays: list[Any], options: dict) -> Callable | None:
     try:
-        key = _key(function, _together(parts, shapes), options)
+        key = _key(function, _together(parts, map(_Shape.of, arrays)), options)
     except Exception:  # whatever an object's own way of being written down raises
         return None
     path = _folder[0] / f"{function.__name__}-{key}-program"
@@ -267,12 +265,10 @@ class _Shape(NamedTuple):
     shape: tuple[int, ...]
     dtype: str
     weak: bool
-    of_jax: bool
 
-
-def _shape(array: Any) -> _Shape:
-    weak = getattr(array, "weak_type", False)
-    return _Shape(tuple(array.shape), str(array.dtype), weak, isinstance(array, jax.Array))
+    @classmethod
+    def of(cls, array: Any) -> "_Shape":
+        return cls(tuple(array.shape), str(array.dtype), getattr(array, "weak_type", False))
 
 
 def _settings() -> tuple[Any, ...]:
