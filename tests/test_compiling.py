@@ -9,7 +9,8 @@ from mescal.compiling import compiled, options_here
 
 
 @pytest.fixture(autouse=True)
-def forget():
+def forget(monkeypatch):
+    monkeypatch.setattr(compiling, "cores", lambda: 2)
     options_here.cache_clear()
     yield
     options_here.cache_clear()
@@ -40,6 +41,14 @@ KNOWN = [EMITTERS, LEVEL] if jax.__version_info__ < (0, 11) else [LEVEL]
 def test_the_emitters_are_an_option_of_the_compiler_of_jax_0_10_for_cpus(monkeypatch):
     monkeypatch.delenv("XLA_FLAGS", raising=False)
     assert [name for name, _ in options_here()] == (KNOWN if ON_CPU else [])
+
+
+@pytest.mark.skipif(not ON_CPU, reason="accelerators are left alone")
+def test_on_one_core_programs_are_compiled_in_one_piece(monkeypatch):
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    monkeypatch.setattr(compiling, "cores", lambda: 1)
+    assert dict(options_here())["xla_cpu_parallel_codegen_split_count"] == 1
+    assert compiled(lambda x: x + 1)(jnp.ones(2)).tolist() == [2, 2]
 
 
 def test_an_option_that_the_compiler_does_not_know_is_left_out_and_the_others_are_not(monkeypatch):

@@ -57,7 +57,9 @@ print(mescal.minimize(saddle.problem, saddle.x0, solver="newton-cg", tol=0.05).c
 """
     assert hits(code) == 0
     programs = kept(tmp_path / "kept")
-    assert hits(code) == len(programs) > 1 and kept(tmp_path / "kept") == programs
+    assert len(programs) > 1
+    hits(f"{code}\nassert found.count == found.read < {len(programs)}")  # most are read without being traced
+    assert kept(tmp_path / "kept") == programs
 
 
 def test_after_the_first_compilation_twice_and_in_another_folder(tmp_path):

@@ -31,6 +31,7 @@ LAYERS = [
     "registry",
     "files",
     "blas",
+    "kept_calls",
     "compiling",
     "sets",
     "problem",

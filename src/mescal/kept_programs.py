@@ -1,6 +1,7 @@
 """Compiled programs that are kept on the disk, so that a later process reads them instead of compiling them again.
 
-This is JAX's persistent compilation cache, with thresholds that keep small programs too: a solve has dozens of them.
+This is JAX's persistent compilation cache, with thresholds that keep small programs too: a solve has dozens of them. In the same
+folder are those that a later process need not even trace (`kept_calls`).
 """
 
 import os
@@ -12,6 +13,7 @@ import jax
 
 from .errors import InputError
 from .files import as_path
+from .kept_calls import keep_calls_in
 
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
@@ -53,6 +55,7 @@ def keep_compiled(folder: str | os.PathLike[str] | None = None) -> Path:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     jax.config.update("jax_persistent_cache_enable_xla_caches", "none")  # what they hold depends on the machine
+    keep_calls_in(own)
     return own
 
 

@@ -21,7 +21,6 @@ come from all draws. What errors of H, of the Jacobian and of the gradient do to
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import jax
@@ -107,7 +106,7 @@ def moments(
     Derivatives are those in the coordinates of a frame, here and below.
     """
     m, full = judge.program.layout.size, x.size <= FULL_COVARIANCE
-    body, given, families = _moment_sums(full), (x, weight, frame), _noisy_families(judge, noisy)
+    body, given, families = _covariance_sums if full else _trace_sums, (x, weight, frame), _noisy_families(judge, noisy)
     shares = [_shares(judge, noisy, k) for k in families]
     nothing = [
         (np.zeros(g), np.zeros((g, p)), np.zeros((g, x.size)), np.zeros((g, p, x.size)))
@@ -191,23 +190,28 @@ def _row_weights(rows: Rows, dtype) -> jax.Array:
     return jnp.ones(count, dtype) if rows.weights is None else rows.weights.astype(dtype)
 
 
-@cache
-def _moment_sums(full: bool):
+def _moment_sums(rows: Rows, mask, member, program: Program, k: int, shared, mine, full: bool):
     """Sums over the rows of one member of w^2 and of w, and for each of f, c, g, J, less w_i times what is to be taken off them,
     those of `_sums_of`; where `full`, over all members those of g g' times the share of a member.
     """
+    (x, weight, frame), (share, off) = shared, mine
+    w = masked(_row_weights(rows, x.dtype), mask)
+    parts = [
+        masked(part, mask) - jnp.tensordot(w, less, 0)
+        for part, less in zip(_each_row(k, member, rows, program, x, weight, frame), off, strict=True)
+    ]
+    found = [_sums_of(w, part, outer) for part, outer in zip(parts, (False, True, False, False), strict=True)]
+    return (w @ w, jnp.sum(w), *found), share * parts[2].T @ parts[2] if full else jnp.zeros((), x.dtype)
 
-    def body(rows: Rows, mask, member, program: Program, k: int, shared, mine):
-        (x, weight, frame), (share, off) = shared, mine
-        w = masked(_row_weights(rows, x.dtype), mask)
-        parts = [
-            masked(part, mask) - jnp.tensordot(w, less, 0)
-            for part, less in zip(_each_row(k, member, rows, program, x, weight, frame), off, strict=True)
-        ]
-        found = [_sums_of(w, part, outer) for part, outer in zip(parts, (False, True, False, False), strict=True)]
-        return (w @ w, jnp.sum(w), *found), share * parts[2].T @ parts[2] if full else jnp.zeros((), x.dtype)
 
-    return body
+def _trace_sums(*given):
+    """Those of which the covariance of the gradient is known by its trace."""
+    return _moment_sums(*given, full=False)
+
+
+def _covariance_sums(*given):
+    """Those with all of it."""
+    return _moment_sums(*given, full=True)
 
 
 @compiled

@@ -7,6 +7,8 @@ from functools import cache
 
 import jax
 
+from ..kept_calls import tell
+
 # Bytes of the rows of an exact pass that are looked at together on a CPU. Rows that have left the core's cache between the
 # product with z and the one with the cotangents are read from memory twice: two to three times slower; measured, see
 # benchmarks/oracle_gradient.py.
@@ -51,6 +53,7 @@ def shrink() -> bool:
         return False
     _shrunk[0] = SMALLER
     jax.clear_caches()
+    tell("shrunk", SMALLER)
     return True
 
 

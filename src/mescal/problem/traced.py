@@ -52,6 +52,10 @@ class Traced:
         leaves = _shaken(self.jaxpr, (*constants, *jax.tree.leaves(arguments)), {self.jaxpr.invars[0]}, shake)
         return jax.tree.unflatten(self.structure, leaves)
 
+    def known_by(self) -> Hashable:
+        """What decides the programs in which it is."""
+        return self.key
+
     @property
     def out(self) -> Any:
         """Shapes and types of what is returned."""
@@ -362,6 +366,9 @@ class _Same:
 
     def __hash__(self) -> int:
         return id(self.value)
+
+    def __reduce__(self):
+        raise TypeError(f"{self!r} is known by what it is, which cannot be written down")
 
     def __repr__(self) -> str:
         return f"the same {type(self.value).__name__} {self.value!r}"
