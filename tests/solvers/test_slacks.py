@@ -35,3 +35,24 @@ def test_slacks_of_three_outputs(solver):
         np.testing.assert_allclose(result.x, expected, atol=0.02)
         np.testing.assert_allclose(result.slack["c"], most - expected, atol=0.02)
         np.testing.assert_allclose(result.multipliers["c"], WEIGHTS * (free - expected), atol=0.02)
+
+
+@pytest.mark.parametrize("solver", ["natasha2", "sg-hv-nc", "spider"])
+def test_rows_that_are_far_from_active_cost_no_steps(solver):
+    """min E|x - a|^2 / 2 s.t. W x <= 100, which every step keeps far away: with 20 rows and with 200 as many steps.
+
+    Slacks that lag behind put al W'W, which grows with the rows, into the curvature that steps see.
+    """
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(200, 10)) / np.sqrt(10)
+    a = 1 + rng.normal(size=(200, 10))
+
+    def steps(m):
+        far = E(lambda x, _: jnp.asarray(rows[:m], x.dtype) @ x, over=a) <= 100
+        problem = mescal.Problem(E(lambda x, row: jnp.sum((x - row) ** 2) / 2, over=a), {"far": far})
+        result = mescal.minimize(problem, np.zeros(10, np.float32), solver=solver, tol=0.01, seed=0)
+        assert result.converged, f"{solver} {m}: {result}"
+        return sum(row.inner_steps for row in result.history)
+
+    few, many = steps(20), steps(200)
+    assert max(few, many) <= 1.5 * min(few, many), (few, many)

@@ -87,7 +87,7 @@ class Survey:
 
 
 def survey(sub: Subproblem, z: Array, key: tuple[int, ...], smooth: bool = True) -> Survey:
-    """Look at the start, and, where the smoothness is wanted, at a point a little further down."""
+    """Look at the start, and, where the smoothness is wanted, at a point a little further down, slacks at their best at both."""
     size = sub.parameters
     reach = max(1.0, float(np.linalg.norm(z[:size].astype(np.float64))))
     at, work = _look(sub, z, key)
@@ -119,7 +119,7 @@ def _look(sub: Subproblem, z: Array, key: tuple[int, ...]) -> tuple[dict[str, An
         return {
             "constraint": constraint,
             "gradient": np.asarray(at.objective_gradient, np.float64),
-            "slope": np.asarray(at.gradient, np.float64),
+            "slope": _settled(sub, z, constraint, at.gradient, np.asarray(at.jacobian, np.float64)),
             "jacobian": np.asarray(at.jacobian, np.float64),
             "deviation": float(np.sqrt(n * float(at.objective_variance))),
             "rms": np.sqrt(n * np.asarray(at.constraint_variance, np.float64) + constraint**2),
@@ -132,8 +132,16 @@ def _look(sub: Subproblem, z: Array, key: tuple[int, ...]) -> tuple[dict[str, An
     return {
         "constraint": at.constraint,
         "gradient": at.gradient,
-        "slope": at.gradient + weight @ at.jacobian,
+        "slope": _settled(sub, z, at.constraint, at.gradient + weight @ at.jacobian, at.jacobian),
         "jacobian": at.jacobian,
         "deviation": float(np.sqrt(np.sum(np.maximum(square - mean**2, 0)))) if np.isfinite(square).all() else np.nan,
         "rms": np.sqrt(np.maximum(plain.squares, plain.constraint**2)),
     }, sub.looks.tally - before
+
+
+def _settled(sub: Subproblem, z: Array, constraint: Array, gradient: Array, jacobian: Array) -> Array:
+    """The gradient of L at z with slacks moved to their best: rows that are inactive there are no part of it."""
+    if not sub.inequality.any():
+        return np.asarray(gradient, np.float64)
+    moved = (sub.settle(z, constraint) - z).astype(np.float64)
+    return np.asarray(gradient, np.float64) + sub.penalty * (jacobian @ moved) @ jacobian

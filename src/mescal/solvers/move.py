@@ -4,6 +4,7 @@
 
 The slack block of the Hessian is al times a diagonal, so slacks have their own, exact step; without it L >= al would make
 the steps in x far too short. The projection stays exact in this metric. L is the secant along the solver's own steps, for free.
+Inside of epochs slacks go along with x: steps are those of  min over s >= 0 of L,  whose curvature inactive rows do not enter.
 """
 
 from typing import Any, NamedTuple
@@ -37,6 +38,38 @@ def gradient_step(
     radius = trust * natural_radius(x)
     length = jnp.minimum(1 / smoothness, radius / jnp.maximum(jnp.linalg.norm(gx), jnp.finfo(z.dtype).tiny))
     return oracle.project(oracle.form.join(x - length * gx, s - gs / slack_curvature(oracle)))
+
+
+def step_with_slacks(
+    oracle: Lagrangian,
+    z: jax.Array,
+    gradient: jax.Array,
+    smoothness: jax.Array,
+    trust: jax.Array,
+    jacobian: jax.Array | None,
+    key: jax.Array,
+    n: Any,
+) -> tuple[jax.Array, Work]:
+    """A gradient step whose slacks end where they are best for the new x, to first order; and its work.
+
+    Slacks that are best for the old x lag one step behind, and al J'J dx of every inequality enters the gradient, inactive ones
+    included: 1/L would have to be below 1/(al |J|^2). The change of c along the step is J dx where the last reset has J, else that
+    of n thetas of `key`. These must not be the ones that tell the gradient's change, which would be biased by al Cov(J', J) dx / n.
+    """
+    moved, form = gradient_step(oracle, z, gradient, smoothness, trust), oracle.form
+    rows = form.program.layout.inequality
+    if not rows.any():
+        return moved, Work.zero()
+    (x, s), (_, gs) = form.split(z), form.split(gradient)
+    landed = form.split(moved)[0]
+    if jacobian is None:
+        ends = jnp.stack([form.join(landed, s), z])
+        values, work = jax.vmap(lambda y: oracle.constraint(y, key, n))(ends)
+        change, work = values[0] - values[1], jax.tree.map(lambda leaf: leaf[0], work).times(2)
+    else:
+        change, work = jacobian[:, : x.size] @ (landed - x), Work.zero()
+    lag = change[rows] / jnp.asarray(form.constraint_scale, z.dtype)[rows]
+    return form.join(landed, jnp.maximum(0, s - gs / slack_curvature(oracle) - lag)), work
 
 
 def secant(oracle: Lagrangian, change: jax.Array, step: jax.Array) -> jax.Array:

@@ -29,7 +29,7 @@ from ..curvature import Lanczos, Search
 from ..oracle import Work
 from ..oracle.draw import of_step
 from .epoch import TRIGGER, EpochSolver, Inner, as_data, suited
-from .move import DECAY, gradient_step, secant, too_far
+from .move import DECAY, secant, step_with_slacks, too_far
 
 BATCH = 64  # thetas of a step
 SHARE = 0.1  # of the smoothness: the least weight of the regulariser
@@ -81,14 +81,17 @@ class Natasha2(EpochSolver):
             iota = jnp.maximum(target.curvature / 3, SHARE * smoothness)
             drift, slack = oracle.form.split(y - start)
             held = oracle.form.join(2 * iota * drift, jnp.zeros_like(slack))
-            moved = gradient_step(oracle, y, gradient + held, smoothness + 2 * iota, memory.trust)
+            apart, weight = of_step(key, -1 - t), smoothness + 2 * iota
+            moved, last = step_with_slacks(
+                oracle, y, gradient + held, weight, memory.trust, reset.jacobian, apart, self.batch
+            )
             seen = secant(oracle, change, y - reset.z)
             smoothness = jnp.maximum(DECAY * smoothness, jnp.maximum(seen, memory.floor))
             small = jnp.linalg.norm(oracle.project_tangent(y, -gradient)) <= TRIGGER * target.gradient
             small = small & (t > 0)
             y = jnp.where(small, y, moved)
             done = small | too_far(oracle, y, reset.z, memory.trust)
-            return t + 1, y, start, total + y, smoothness, done, work + spent
+            return t + 1, y, start, total + y, smoothness, done, work + spent + last
 
         z = reset.z
         state = (jnp.int32(0), z, z, jnp.zeros_like(z), memory.smoothness, jnp.asarray(False), Work.zero())

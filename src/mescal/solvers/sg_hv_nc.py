@@ -27,7 +27,7 @@ from ..curvature import Lanczos, Search
 from ..oracle import Work
 from ..oracle.draw import of_step
 from .epoch import TRIGGER, EpochSolver, Inner, as_data, suited
-from .move import DECAY, gradient_step, secant, too_far
+from .move import DECAY, secant, step_with_slacks, too_far
 
 BATCH = 2  # thetas at each point of a path
 
@@ -68,7 +68,10 @@ class SgHvNc(EpochSolver):
 
         def advance(state):
             t, z, gradient, smoothness, _, work = state
-            moved = gradient_step(oracle, z, gradient, smoothness, memory.trust)
+            apart, thetas = of_step(key, -1 - t), self.points * self.batch
+            moved, first = step_with_slacks(
+                oracle, z, gradient, smoothness, memory.trust, reset.jacobian, apart, thetas
+            )
             keys = jax.random.split(of_step(key, t), self.points)
             step = moved - z
             products, spent = jax.vmap(lambda a, k: oracle.hvp(z + a * step, step, k, self.batch))(fractions, keys)
@@ -78,7 +81,7 @@ class SgHvNc(EpochSolver):
             small = jnp.linalg.norm(oracle.project_tangent(moved, -gradient)) <= TRIGGER * target.gradient
             done = small | too_far(oracle, moved, reset.z, memory.trust)
             spent = jax.tree.map(lambda leaf: leaf[0], spent).times(self.points)
-            return t + 1, moved, gradient, smoothness, done, work + spent
+            return t + 1, moved, gradient, smoothness, done, work + first + spent
 
         start = (jnp.int32(0), reset.z, reset.gradient, memory.smoothness, jnp.asarray(False), Work.zero())
         t, z, _, smoothness, _, work = jax.lax.while_loop(going, advance, start)

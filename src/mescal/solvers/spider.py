@@ -20,7 +20,7 @@ from ..curvature import Lanczos, Search
 from ..oracle import Work
 from ..oracle.draw import of_step
 from .epoch import TRIGGER, EpochSolver, Inner, as_data, suited
-from .move import DECAY, gradient_step, secant, too_far
+from .move import DECAY, secant, step_with_slacks, too_far
 
 SMALLEST_BATCH = 64
 PERIODS = (32, 128)
@@ -62,13 +62,15 @@ class Spider(EpochSolver):
 
         def advance(state):
             t, z, gradient, smoothness, _, work = state
-            moved = gradient_step(oracle, z, gradient, smoothness, memory.trust)
+            moved, first = step_with_slacks(
+                oracle, z, gradient, smoothness, memory.trust, reset.jacobian, of_step(key, -1 - t), self.batch
+            )
             change, spent = oracle.difference(moved, z, of_step(key, t), self.batch)
             gradient = gradient + change
             smoothness = jnp.maximum(DECAY * smoothness, jnp.maximum(secant(oracle, change, moved - z), memory.floor))
             small = jnp.linalg.norm(oracle.project_tangent(moved, -gradient)) <= TRIGGER * target.gradient
             done = small | too_far(oracle, moved, reset.z, memory.trust)
-            return t + 1, moved, gradient, smoothness, done, work + spent
+            return t + 1, moved, gradient, smoothness, done, work + first + spent
 
         start = (jnp.int32(0), reset.z, reset.gradient, memory.smoothness, jnp.asarray(False), Work.zero())
         t, z, _, smoothness, _, work = jax.lax.while_loop(going, advance, start)
