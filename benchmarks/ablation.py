@@ -14,7 +14,7 @@ import numpy as np
 
 import mescal
 from mescal import problems
-from mescal.oracle import surrogate
+from mescal.oracle import Work, surrogate
 from mescal.oracle.subproblem import Subproblem
 from mescal.run import setup
 from mescal.solvers import Natasha2, SgHvNc, Spider, epoch, spider
@@ -27,13 +27,13 @@ PROBLEMS = ("neyman-pearson/spambase", "neyman-pearson/madelon", "fairness/bank"
 BUDGET = 1e7  # evaluations
 
 
-def one_step_for_all(oracle, z, gradient, smoothness, trust):
-    """A gradient step with one length for parameters and slacks."""
+def one_step_for_all(oracle, z, gradient, smoothness, trust, *_):
+    """A gradient step with one length for parameters and slacks, in the place of `step_with_slacks`."""
     x, _ = oracle.form.split(z)
     radius = trust * natural_radius(x)
     smoothness = jnp.maximum(smoothness, oracle.penalty)  # or the slack block diverges
     length = jnp.minimum(1 / smoothness, radius / jnp.maximum(jnp.linalg.norm(gradient), jnp.finfo(z.dtype).tiny))
-    return oracle.project(z - length * gradient)
+    return oracle.project(z - length * gradient), Work.zero()
 
 
 def _surrogate(name: str) -> Callable[[], Any]:
@@ -43,7 +43,7 @@ def _surrogate(name: str) -> Callable[[], Any]:
 @contextmanager
 def _no_slack_metric() -> Iterator[None]:
     with ExitStack() as stack:
-        stack.enter_context(patched(spider, gradient_step=one_step_for_all))
+        stack.enter_context(patched(spider, step_with_slacks=one_step_for_all))
         stack.enter_context(patched(Subproblem, settle=lambda sub, z, constraint: z))
         yield
 

@@ -125,8 +125,13 @@ class Loop(NamedTuple):
     def of(cls, equation: JaxprEqn) -> "Loop | None":
         if equation.primitive.name != "scan":
             return None
-        given = equation.params
-        return cls(given["jaxpr"], given["num_consts"], given["num_carry"], given["length"], given["reverse"])
+        given, body = equation.params, equation.params["jaxpr"]
+        if "ft_in" in given:  # from JAX 0.11 on: three trees, of what is closed over, carried and read
+            constants, carried = (len(part) for part in given["ft_in"].unpack()[:2])
+            body = ClosedJaxpr(body, ()) if isinstance(body, Jaxpr) else body
+        else:
+            constants, carried = given["num_consts"], given["num_carry"]
+        return cls(body, constants, carried, given["length"], given["reverse"])
 
     def moves(self, operands: Sequence[bool]) -> list[bool]:
         """Which operands move once what is carried has gone round, given which of them do at first."""

@@ -115,7 +115,7 @@ class Projected(ConvexSet):
 
     def check_fit(self, x: PyTree) -> None:
         given = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), x)
-        with in_precision(jnp.result_type(*jax.tree.leaves(given))):
+        with in_precision(max((leaf.dtype for leaf in jax.tree.leaves(given)), key=lambda dtype: dtype.itemsize)):
             result = jax.eval_shape(self.function, given)
         same = jax.tree.structure(result) == jax.tree.structure(given)
         if not same or any(
