@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
 from jax.extend.core import Primitive
+from jax.sharding import SingleDeviceSharding
 
 import mescal
 from mescal import E, kept_calls
@@ -171,3 +172,11 @@ def test_nothing_is_kept_where_sources_have_changed_or_programs_are_watched(fold
     monkeypatch.setattr(kept_calls, "_sources", kept_calls._sources.__wrapped__)
     monkeypatch.setattr(kept_calls, "_is_plain", kept_calls._is_plain.__wrapped__)
     assert not kept_calls.are_kept()
+
+
+def test_arrays_that_lie_elsewhere_are_not_for_kept_programs():
+    """An executable takes arrays where it was compiled for them."""
+    device = jax.local_devices()[0]
+    assert kept_calls._is_here(jnp.ones(2).sharding)
+    others = {memory.kind for memory in device.addressable_memories()} - {device.default_memory().kind}
+    assert not any(kept_calls._is_here(SingleDeviceSharding(device, memory_kind=kind)) for kind in others)

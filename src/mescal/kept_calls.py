@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,7 +48,7 @@ OWN = {
 }
 UNKEPT = ("jax_disable_jit", "jax_debug_nans", "jax_debug_infs")  # settings that programs of their own would not obey
 MOST = 4096  # programs that a process holds, as many as JAX holds of one function; they are on the disk
-_IMPORTED = time.time()
+_IMPORTED = time.time() - 2.0  # or a little before, as other modules were
 _folder: list[Path] = []
 _told: dict[str, Hashable] = {}
 _programs: dict[Hashable, Callable[..., Any] | None] = {}
@@ -111,6 +111,8 @@ def kept(
 
     The arguments of `function` are those of the parts, one after the other.
     """
+    if not all(_is_here(array.sharding) for array in arrays if isinstance(array, jax.Array)):
+        return None
     shapes = tuple([(array.shape, array.dtype, getattr(array, "weak_type", False)) for array in arrays])
     known = _folder[0], function, parts, shapes, _settings(), *_told.items()
     if known not in _programs:
@@ -285,6 +287,13 @@ def _names() -> tuple[str, ...]:
 def _is_plain() -> bool:
     """Whether there is one device, a CPU, and sources are those that were imported."""
     return jax.default_backend() == "cpu" and jax.device_count() == 1 and _sources() is not None
+
+
+@lru_cache(maxsize=64)
+def _is_here(sharding: Any) -> bool:
+    """Whether an array lies where programs look for it that were told nothing else: on this device, in its own memory."""
+    device = jax.local_devices()[0]
+    return sharding.device_set == {device} and sharding.memory_kind in (None, device.default_memory().kind)
 
 
 @cache

@@ -173,3 +173,10 @@ def test_multipliers_within_the_tolerance_hide_no_maximum():
         refused += wanted > 0 and found.lower < -TOLERANCE
     assert maxima > 100 and minima > 50
     assert refused < minima / 5  # what nearly cancels is refused at times, not as a rule
+
+
+def test_a_row_of_length_zero_holds_nothing():
+    """Its errors may make it push; nothing is said of a product of infinity and zero."""
+    empty = situation(np.zeros((1, 2)), np.array([10.0]), errors=np.array([1e-3]), spread=1e-9)
+    found = on_cone("critical", empty, np.diag([3.0, 2.0]), lambda block: np.diag([3.0, 2.0]) @ block, 1e-3)
+    assert found.lower == pytest.approx(2)

@@ -56,7 +56,8 @@ class Beside:
         forces, held, touching = self.forces, self.held, self.forces.bounds != 0
         rows, bounds = np.zeros_like(held), np.zeros_like(touching)
         steep = forces.multipliers[held] * self.margins + forces.more[held]
-        short = self.margins < forces.whole[held] * np.linalg.norm(forces.rows[held], axis=1)
+        lengths = np.linalg.norm(forces.rows[held], axis=1)
+        short = (self.margins < forces.whole[held] * lengths) | (lengths == 0)
         rows[held] = ((steep <= strong) | (self.margins <= forces.least[held])) & short
         steep = np.abs(forces.bounds[touching]) * self.of_bounds + forces.more_of_a_bound
         bounds[touching] = (self.of_bounds < LEFT) & (steep <= strong)

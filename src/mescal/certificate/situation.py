@@ -80,7 +80,7 @@ class Situation:
             np.concatenate([self.multipliers, of_boundaries]),
             np.concatenate([self.multipliers * self.signed, np.full(len(of_boundaries), self.doubt)]),
             np.concatenate([least, np.full(len(of_boundaries), RESTRICTION_TOLERANCE)]),
-            np.concatenate([np.full(count, np.inf), np.full(len(of_boundaries), LEFT)]),
+            np.concatenate([np.full(count, 2.0), np.full(len(of_boundaries), LEFT)]),
             np.concatenate([self.at_zero, np.ones(len(of_boundaries), bool)]),
             np.where(firm.bounds & ~fixed, of_bounds, 0.0),
             np.where(fixed, 0.0, tangent.upper.astype(float) - tangent.lower),
