@@ -15,7 +15,7 @@ import psutil
 import mescal
 from mescal import E, sets
 from tests.fuzz.cases import Case, function, tilt, truth
-from tests.fuzz.reference import LONG, looked
+from tests.fuzz.reference import LONG, looked, summed
 
 from ._measure import Report
 from ._spread import spread
@@ -149,6 +149,7 @@ def judged_run(shape: int, solver: str, seed: int) -> tuple[bool, bool, dict[str
     case = Case(
         problem, x, tolerance, None, tuple(sign for sign, _ in constraints), (f, c),
         (_nothing(d), sides, np.zeros(len(sides), LONG)),
+        [summed((term,), rows, weights, x) for (_, term), rows in zip(constraints, data[1:], strict=True)],
     )  # fmt: skip
     true = truth(case, result.certificate)
     limit = TOLERANCE * (1 + NEXT_TO)

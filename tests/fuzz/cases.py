@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 import mescal
 from mescal import E, Tolerance, sets
 
-from .reference import CLOSED, LONG, faces, looked, null_space, project, smallest
+from .reference import CLOSED, LONG, faces, looked, null_space, project, smallest, summed
 
+ROUNDED = 2.0**-48  # of what a row is a sum of: shorter ones are rounding
 ROWS = 8
 PHI = {
     "linear": lambda u: u,
@@ -142,6 +143,7 @@ class Case:
     kinds: tuple[str, ...]
     parts: Any  # f, g, H and c, J, K in 80 bits
     domain: Any  # equalities, one-sided rows, and what each adds to the Hessian per unit of its multiplier
+    sizes: Any  # lengths of which each row of J is a sum
 
 
 def make(shape: Shape, draw: Draw) -> Case:
@@ -168,6 +170,10 @@ def make(shape: Shape, draw: Draw) -> Case:
     c = [
         looked((term,), rows.astype(np.float64), weights, exact)
         for (_, term), rows in zip(shape.constraints, data[1:], strict=True)
+    ]
+    sizes = [
+        (abs(LONG(rise)) + abs(LONG(fall))) * summed((term,), rows.astype(np.float64), weights, exact)
+        for rise, fall, (_, term), rows in zip(rises, falls, shape.constraints, data[1:], strict=True)
     ]
     levels = [float(value) - draw.offset * (1 + abs(float(value))) for value, _, _ in c]
     shifts = [factor * level for factor, level in zip(factors, levels, strict=True)]
@@ -200,7 +206,7 @@ def make(shape: Shape, draw: Draw) -> Case:
         constraints[f"c{j}"] = body == 0 if kind == "==" else body <= 0
     problem = mescal.Problem(objective, constraints, domain)
     kinds = tuple(kind for kind, _ in shape.constraints)
-    return Case(problem, x, tolerance, lam if draw.given else None, kinds, (f, c), cone)
+    return Case(problem, x, tolerance, lam if draw.given else None, kinds, (f, c), cone, sizes)
 
 
 def _rows(rng, terms, d, stretch, cancel):
@@ -274,8 +280,11 @@ def truth(case: Case, found: mescal.Certificate) -> dict[str, float]:
     rows = np.concatenate([sides, J[at_zero]])
     multipliers = np.concatenate([pushes, lam[at_zero]])
     always = np.concatenate([J[~inequality], equalities])
+    # a row within the rounding of float64 is one of the cone, which is then no larger, but lets nothing go
+    known = np.sqrt((J**2).sum(1)) > ROUNDED * np.array(case.sizes, LONG).reshape(m)
+    firm = np.concatenate([J[~inequality & known], equalities])
     curvature = np.inf
-    for held in faces(rows, multipliers, always, strong, len(sides)):
+    for held in faces(rows, multipliers, firm, strong, len(sides)):
         bent = hessian + (pushes * bends)[held[: len(sides)]].sum() * np.eye(d, dtype=LONG)
         # lengths are those of x
         curvature = min(curvature, smallest(bent, np.concatenate([always, rows[held]]), rows[~held]))
