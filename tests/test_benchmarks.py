@@ -124,7 +124,7 @@ def test_stored_results_are_of_full_runs(name):
 
 
 def test_targets_of_the_gpu_are_those_that_are_held_today():
-    """The stored figures are old; what they miss is said by the targets of now."""
+    """No machine that tests runs on has one: stored figures are held to the targets of now."""
     stored = json.loads((RESULTS / "gpu.json").read_text())
     report = _measure.Report(tables=stored["tables"])
     gpu.hold(report)

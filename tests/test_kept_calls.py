@@ -180,3 +180,11 @@ def test_arrays_that_lie_elsewhere_are_not_for_kept_programs():
     assert kept_calls._is_here(jnp.ones(2).sharding)
     others = {memory.kind for memory in device.addressable_memories()} - {device.default_memory().kind}
     assert not any(kept_calls._is_here(SingleDeviceSharding(device, memory_kind=kind)) for kind in others)
+
+
+def test_what_is_made_of_a_function_is_not_taken_for_it():
+    """A map or a derivative of a function has its module and its name."""
+    mapped = jax.vmap(kept_calls.are_kept)
+    assert mapped.__qualname__ == kept_calls.are_kept.__qualname__
+    with pytest.raises(pickle.PicklingError):
+        kept_calls._key(mapped, (), {})

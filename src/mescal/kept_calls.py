@@ -211,7 +211,8 @@ def _write(path: Path, content: bytes):
 
 
 def _key(function: Callable, arguments: tuple[Any, ...], options: dict) -> str:
-    if "<" in function.__qualname__ or _root(function) != "mescal":
+    # what JAX makes of a function has its name
+    if "<" in function.__qualname__ or _root(function) != "mescal" or hasattr(function, "__wrapped__"):
         raise pickle.PicklingError(f"{function.__qualname__} is known by more than its name")
     written = io.BytesIO()
     unread = {name: value for name, value in jax.config.values.items() if "cache" not in name}
